@@ -53,11 +53,11 @@ SEEDS ?= 1-3000
 simulate: $(READY)  ## run thousands of seeds of the overlay simulator; SEEDS=42 repeats one
 	@nice $(BIN)/motet simulate --seeds $(SEEDS) --jobs 2
 
+simulate-can: $(READY)  ## the same for the CAN
+	@nice $(BIN)/motet simulate --seeds $(SEEDS) --protocol can --jobs 2
+
 mutants: $(READY)  ## seed mistakes into the engine, one at a time: each must be caught
 	@$(BIN)/python -m tests.mutants.run
-
-simulate-can: $(READY)  ## schedules of churn, loss and splits on the CAN; SEEDS=1000 FIRST=0
-	@MOTET_CAN_SEEDS=$${SEEDS:-1000} MOTET_CAN_FIRST_SEED=$${FIRST:-100} $(BIN)/pytest -n auto -k a_schedule_leaves tests/overlay/sim/test_can_networks.py
 
 w3c: $(READY)  ## the W3C suites of SPARQL 1.0 and 1.1; MOTET_W3C is their directory or .tar.gz, ARGS more options
 	@$(BIN)/python -m tests.w3c.run $(ARGS)

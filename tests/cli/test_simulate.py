@@ -34,3 +34,48 @@ def test_wrong_seeds_are_refused(seeds: str, capsys: pytest.CaptureFixture[str])
     """A range that is none or empty is an error of use."""
     assert main(["simulate", f"--seeds={seeds}"]) == 2
     assert "--seeds" in capsys.readouterr().err
+
+
+def test_a_sweep_runs_every_combination(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each combination of settings has a line with its violations and lookups."""
+    arguments = ["simulate", "--seeds", "1-2", "--nodes", "8", "--set", "loss=0,0.1", "--set", "latency=uniform"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert [line.split()[:4] for line in printed.splitlines() if line.startswith("loss=")] == [
+        ["loss=0", "latency=uniform", "2", "0"],
+        ["loss=0.1", "latency=uniform", "2", "0"],
+    ]
+
+
+def test_a_can_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The schedule of a seed is a file for the same protocol, and its page shows the zones step by step."""
+    arguments = ["simulate", "--seeds", "2", "--protocol", "can", "--nodes", "8"]
+    assert main([*arguments, "--show"]) == 0
+    (tmp_path / "can.json").write_text(capsys.readouterr().out)
+    assert main([*arguments, "--json"]) == 0
+    first = capsys.readouterr().out
+    page = tmp_path / "run.html"
+    assert (
+        main(["simulate", "--scenario", str(tmp_path / "can.json"), "--seeds", "2", "--json", "--page", str(page)]) == 0
+    )
+    assert capsys.readouterr().out == first
+    assert page.read_text().count("zones of") > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "loss"], "sets no setting"),
+        (["--set", "loss=0", "--set", "loss=1"], "sets no setting"),
+        (["--set", "loss=2"], "--set: loss is 2"),
+        (["--set", "leaf_size=8", "--protocol", "can"], "'leaf_size' is unknown"),
+        (["--scenario", "x.yaml", "--nodes", "8"], "--nodes is for random scenarios"),
+        (["--engine", "spark", "--jobs", "2"], "--jobs is for the local engine"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the option; nothing runs."""
+    assert main(["simulate", *arguments]) == 2
+    assert message in capsys.readouterr().err

@@ -111,17 +111,17 @@ def _bsbm(args: argparse.Namespace) -> int:
 
 
 def _hops(sizes: list[int], args: argparse.Namespace) -> int:
-    from motet.reproduce import can, pastry
+    from motet.reproduce import overlays
 
-    figures: list[can.HopFigures] = []
-    rings: list[pastry.RingHops] = []
+    figures: list[overlays.CanHops] = []
+    rings: list[overlays.RingHops] = []
     with output.status_line("hops") as update:
-        for size in args.peers or pastry.IDEAL_HOPS:
+        for size in args.peers or overlays.IDEAL_HOPS:
             update(f"routing in Pastry networks of {size} nodes")
-            rings += pastry.hop_figures(size, seed=args.seed)
+            rings += overlays.ring_hops(size, seed=args.seed)
         for size in sizes:
             update(f"joining {size} peers and looking up 2 000 points")
-            figures += can.hop_figures(size, seed=args.seed)
+            figures += overlays.can_hops(size, seed=args.seed)
     headers = ["overlay", "peers", "routing", "mean_hops", "expected_hops", "mean_neighbours", "lookups", "answered"]
     rows: list[list[object]] = [["CAN, 4 dimensions", *figure, None] for figure in figures]
     rows += [
@@ -133,34 +133,34 @@ def _hops(sizes: list[int], args: argparse.Namespace) -> int:
 
 
 def _broadcast(sizes: list[int], args: argparse.Namespace) -> int:
-    from motet.reproduce import can
+    from motet.reproduce import overlays
 
-    figures: list[can.BroadcastFigures] = []
+    figures: list[overlays.BroadcastFigures] = []
     with output.status_line("CAN") as update:
         for size in sizes:
             update(f"joining {size} peers and broadcasting")
-            figures += can.broadcast_figures(size, seed=args.seed)
-    _print([list(figure) for figure in figures], list(can.BroadcastFigures._fields), as_json=args.json)
+            figures += overlays.broadcast_figures(size, seed=args.seed)
+    _print([list(figure) for figure in figures], list(overlays.BroadcastFigures._fields), as_json=args.json)
     return 0 if all(figure.optimal_duplicates == 0 for figure in figures) else 1
 
 
 def _pastry(args: argparse.Namespace) -> int:
-    from motet.reproduce import pastry
+    from motet.reproduce import overlays
 
     if args.session <= 0 or args.lookups < 1 or args.seconds < 1:
         raise UsageError("--session, --lookups and --seconds must be positive", advice="Omit them for the defaults.")
     sizes = args.peers or [PASTRY[args.experiment]]
     if not all(2 <= size <= MAX_PEERS for size in sizes):
         raise UsageError(f"--peers must be from 2 to {MAX_PEERS}", advice="Omit it for the published sizes.")
-    figures: list[pastry.ChurnFigures | pastry.RecoveryFigures] = []
+    figures: list[overlays.ChurnFigures | overlays.RecoveryFigures] = []
     with output.status_line(args.experiment) as update:
         for size in sizes:
             update(f"{size} nodes")
             if args.experiment == "pastry-recovery":
-                figures.append(pastry.recovery(size, seed=args.seed))
+                figures.append(overlays.recovery(size, seed=args.seed))
             else:
                 options = {"lookups": args.lookups, "seconds": args.seconds, "seed": args.seed}
-                figures.append(pastry.churn(size, mean_session=args.session, **options))
+                figures.append(overlays.churn(size, mean_session=args.session, **options))
     rows: list[list[object]] = [[*figure, figure.is_expected] for figure in figures]
     _print(rows, [*figures[0]._fields, "as_expected"], as_json=args.json)
     return 0 if all(figure.is_expected for figure in figures) else 1

@@ -5,32 +5,25 @@ from random import Random
 import pytest
 
 from motet.model.errors import DecodeError, UsageError
-from motet.overlay.protocol.can import (
-    JOINING,
-    LEAVING,
-    LEFT,
-    MEMBER,
-    NEW,
-    SUSPENDED,
-    TRANSITIONS,
-    Can,
-    CanStateChanged,
-    CreateCan,
-    JoinCan,
-    LeaveCan,
-)
+from motet.overlay.protocol.can import Can
+from motet.overlay.protocol.can_membership import JOINING, LEAVING, LEFT, MEMBER, NEW, SUSPENDED, TRANSITIONS
 from motet.overlay.protocol.can_messages import (
     CanAnswer,
     CanRequest,
+    CanStateChanged,
     Claim,
+    CreateCan,
+    FindInRegion,
     HandoverRefused,
+    JoinCan,
+    LeaveCan,
     PeerClaims,
     ValueTransfer,
     ZoneHandover,
     ZoneReport,
     ZoneRequest,
 )
-from motet.overlay.protocol.can_requests import FindInRegion, can_node
+from motet.overlay.protocol.can_requests import can_node
 from motet.overlay.protocol.messages import PeerMessage, from_fields, to_fields
 from motet.overlay.protocol.node import SECOND, Effect, Expired, Input, PeerNode, Persist, Received, Send, Started
 from motet.overlay.protocol.reliable_link import NumberedMessage
@@ -210,8 +203,8 @@ def test_statistics_and_story() -> None:
     node = network.simulator.node(network.addresses()[0])
     figures = {name: value for name, value in node.statistics().items() if name in ("can.zones", "can.neighbours")}
     assert figures == {"can.zones": 1, "can.neighbours": 1}
-    assert node.story("p00000")[0] == "0.000000 s: create: new to member"
-    assert "handed" in node.story("p00000")[1]
+    assert node.story("n0")[0] == "0.000000 s: create: new to member"
+    assert "handed" in node.story("n0")[1]
 
 
 # Hostile messages
@@ -236,12 +229,12 @@ def messages_of_a_network() -> list[tuple[str, PeerMessage]]:
         patch.setattr(PeerNode, "handle", recording)
         network.grow(6)
         for _ in range(3):
-            network.put("p00001", Random(1))
+            network.put("n1", Random(1))
         command = FindInRegion(tag="all", region=region_of(None, None))
-        network.simulator.command("p00002", command)
-        network.crash(["p00003"])
+        network.simulator.command("n2", command)
+        network.crash(["n3"])
         network.settle()
-        network.simulator.command("p00004", LeaveCan())
+        network.simulator.command("n4", LeaveCan())
         network.settle()
     assert {ZoneReport, ZoneRequest, ZoneHandover, ValueTransfer, CanRequest, CanAnswer} <= set(messages)
     return [message for kept in messages.values() for message in kept[:12]]
@@ -264,7 +257,7 @@ def test_hostile_messages_stop_no_peer() -> None:
     """Fields of other sizes, signs and types are refused by the decoder or handled without an exception."""
     random = Random(1)
     messages = messages_of_a_network()
-    node = member("p00001")
+    node = member("n1")
     decoded = 0
     for step in range(6000):
         sender, message = random.choice(messages)
@@ -276,7 +269,7 @@ def test_hostile_messages_stop_no_peer() -> None:
         decoded += 1
         node.handle(step, Received(sender=sender, message=hostile))
         if can_of(node).state != MEMBER:
-            node = member("p00001")
+            node = member("n1")
     assert decoded > 500
 
 
@@ -293,8 +286,8 @@ def test_a_joining_peer_that_left_refuses_a_zone() -> None:
     """The giver gets it back at once, and nothing is lost."""
     network = SimulatedCan(seed=1, space=SPACE)
     network.grow(1)
-    network.start(["p00000"])
-    network.simulator.command("p00001", LeaveCan())
+    network.start(["n0"])
+    network.simulator.command("n1", LeaveCan())
     network.wait(20 * SECOND)
-    assert network.can("p00001").state == LEFT
-    assert network.can("p00000").members.zones() == [SPACE.whole]
+    assert network.can("n1").state == LEFT
+    assert network.can("n0").members.zones() == [SPACE.whole]

@@ -1,45 +1,28 @@
-"""CANs in the simulator: schedules of churn, loss and splits leave nothing wrong, and planted bugs are found."""
+"""CANs in the simulator: random scenarios leave nothing wrong, and planted bugs are found."""
 
-import os
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping
 from random import Random
 
 import pytest
 
 from motet.overlay.protocol import can_requests
 from motet.overlay.protocol.can import Can
+from motet.overlay.protocol.can_messages import FindInRegion, PointEntry, StoreAtPoint, ValueTransfer
 from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_storage import CanStorage
-from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.node import SECOND
 from motet.overlay.protocol.zones import Space, region_of
-from motet.overlay.sim.can_networks import (
-    ScheduleStep,
-    SimulatedCan,
-    check_schedule,
-    random_schedule,
-    shrink_schedule,
-)
-
-FIRST_SEED = int(os.environ.get("MOTET_CAN_FIRST_SEED", "0"))
-SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("MOTET_CAN_SEEDS", "4")))
+from motet.overlay.sim.can_networks import SimulatedCan, ValueLedger
+from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep
+from motet.overlay.sim.scenario_run import make_run, run_seed
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_schedule_leaves_nothing_wrong(seed: int) -> None:
-    """After churn, loss and splits: one owner per point, right neighbours, all values, multicasts exactly once."""
-    schedule = random_schedule(seed)
-    report = check_schedule(seed, schedule)
-    if report.violations:
-        schedule = shrink_schedule(schedule, lambda shorter: bool(check_schedule(seed, shorter).violations))
-    assert report.violations == [], f"seed {seed}, shrunk schedule: {schedule}"
-
-
-def test_a_seed_has_one_trace() -> None:
-    """The same seed gives the same trace, another one a different trace."""
-    schedule = random_schedule(1, steps=3)
-    traces = [check_schedule(seed, schedule, peers=6).trace_hash for seed in (1, 1, 2)]
-    assert traces[0] == traces[1] != traces[2]
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_random_scenario_leaves_nothing_wrong(seed: int) -> None:
+    """One owner per point, right neighbours, all values, exact multicasts; two runs of a seed have the same trace."""
+    first, second = run_seed(seed, protocol=CAN), run_seed(seed, protocol=CAN)
+    assert (first.result.violations, first.result.trace) == ((), second.result.trace)
 
 
 def test_half_of_the_peers_crash_at_once() -> None:
@@ -57,20 +40,26 @@ def test_half_of_the_peers_crash_at_once() -> None:
 
 
 def healed_split() -> SimulatedCan:
-    """A CAN that was in two parts for three minutes, with values put on both sides."""
+    """A CAN that was in two parts for three minutes, with values put and removed on both sides."""
     network = SimulatedCan(seed=3, space=Space(2))
     network.grow(16)
     random = Random(3)
     sides = network.addresses()[:6], network.addresses()[6:]
+    early = [(network.random_point(random), b"early %d" % number) for number in range(4)]
+    for point, value in early:
+        network.store("n0", point, value)
+    network.wait(20 * SECOND)
     network.simulator.network.partition(sides)
     network.wait(180 * SECOND)
-    for side in sides:
+    for index, side in enumerate(sides):
         volume = sum(network.space.volume(zone) for address in side for zone in network.can(address).members.zones())
         assert volume == 1
-        for _ in range(5):
+        for _ in range(10):
             network.put(random.choice(side), random)
+        for point, value in early[2 * index : 2 * index + 2]:
+            network.remove(random.choice(side), point, value)
     network.wait(30 * SECOND)
-    assert all(result.is_complete for result in network.results.values()) and len(network.results) == 10
+    assert all(result.is_complete for result in network.results.values()) and len(network.results) == 28
     network.simulator.network.heal()
     assert network.settle() == []
     network.wait(60 * SECOND)
@@ -78,23 +67,31 @@ def healed_split() -> SimulatedCan:
 
 
 def test_a_network_split_heals() -> None:
-    """Both sides cover the space while separated; afterwards each point has one owner and all values are found."""
+    """Both sides cover the space while separated; then each point has one owner, and no removed value is back."""
     assert healed_split().value_violations() == []
 
 
-# Planted bugs: each is found by a schedule that is fine without it
-
-SPLIT = [ScheduleStep("split", 4, 5), ScheduleStep("put", 1, 60)]
-CRASHES = [ScheduleStep("crash", 8, 5), ScheduleStep("crash", 9, 5), ScheduleStep("crash", 10, 5)]
+# Planted bugs: each is found by a scenario that is fine without it
 
 
-def violations_of(schedule: list[ScheduleStep], *, seed: int = 2) -> list[str]:
-    return check_schedule(seed, schedule, peers=12, space=Space(2)).violations
+def scenario(*steps: tuple[float, str, Mapping[str, object]]) -> Scenario:
+    made = tuple(ScenarioStep(at, action, arguments) for at, action, arguments in steps)
+    return Scenario(protocol=CAN, nodes=12, settle=300, steps=made)
 
 
-def test_the_schedules_of_planted_bugs_are_fine() -> None:
+SPLIT = scenario((5, "partition", {"nodes": ["n0", "n1", "n2", "n3", "n4"]}), (125, "heal", {}))
+POINTS = [[chr(90_000 * n), chr(90_000 * (5 * n % 12))] for n in range(12)]
+STORED = [(1.0 + n / 10, "put", {"node": "n0", "point": POINTS[n], "value": str(n)}) for n in range(12)]
+CRASHES = scenario(*STORED, *[(30.0 + 100 * (n // 2), "crash", {"node": f"n{n}"}) for n in range(6)])
+
+
+def violations_of(planned: Scenario, *, seed: int = 2) -> tuple[str, ...]:
+    return make_run(planned, seed=seed).run().violations
+
+
+def test_the_scenarios_of_planted_bugs_are_fine() -> None:
     """Without a planted bug they leave nothing wrong."""
-    assert (violations_of(SPLIT), violations_of(CRASHES)) == ([], [])
+    assert (violations_of(SPLIT), violations_of(CRASHES), violations_of(scenario())) == ((), (), ())
 
 
 def test_a_missing_takeover_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,14 +114,13 @@ def test_missing_reassignment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_replication_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: values are acknowledged without copies. With copies, two peers that fail together lose nothing."""
-    assert check_schedule(2, CRASHES, peers=12, space=Space(2)).wiped == 0
 
-    def acknowledge(self: CanStorage, points: Iterable[CanPoint], **_: object) -> None:
-        for point in points:
-            self._forget_replication(point)
+    def acknowledge(self: CanStorage, keys: Iterable[object], **_: object) -> None:
+        for key in keys:
+            self._end_replication(key)  # type: ignore[arg-type]
 
     monkeypatch.setattr(CanStorage, "_replicate", acknowledge)
-    assert check_schedule(2, CRASHES, peers=12, space=Space(2)).wiped > 0
+    assert any("was lost with fewer peers" in violation for violation in violations_of(CRASHES))
 
 
 def test_copies_that_are_not_returned_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,19 +129,28 @@ def test_copies_that_are_not_returned_are_found(monkeypatch: pytest.MonkeyPatch)
     assert any("is lost" in violation for violation in healed_split().value_violations())
 
 
+def test_a_resurrection_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a removal leaves no mark, so that a copy from the other side of a split brings the value back."""
+    received = CanStorage._transfer_received
+
+    def forget_marks(self: CanStorage, sender: str, transfer: ValueTransfer) -> bool:
+        values = tuple(entry for entry in transfer.values if entry.value is not None)
+        is_handled = received(self, sender, dataclasses.replace(transfer, values=values))
+        for entries in self.entries.values():
+            for digest in [digest for digest, entry in entries.items() if entry.value is None]:
+                del entries[digest]
+        return is_handled
+
+    monkeypatch.setattr(CanStorage, "_transfer_received", forget_marks)
+    assert any("is there after its removal" in violation for violation in healed_split().value_violations())
+
+
 def test_a_broadcast_without_the_spatial_constraint_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the optimal broadcast sends to every neighbour in the region."""
     monkeypatch.setattr(
         can_requests, "broadcast_children", lambda _zone, zones, region, _root: [z for z in zones if z.meets(region)]
     )
-    assert any("duplicates" in violation for violation in violations_of([]))
-
-
-def test_a_schedule_is_shrunk_to_what_fails() -> None:
-    """Steps that are not needed for a failure are left out."""
-    schedule = random_schedule(7, steps=8)
-    needed = [schedule[2], schedule[5]]
-    assert shrink_schedule(schedule, lambda steps: set(needed) <= set(steps)) == needed
+    assert any("duplicates" in violation for violation in violations_of(scenario()))
 
 
 def test_greedy_routing_with_proximity_and_shortcuts_finds_values() -> None:
@@ -157,11 +162,111 @@ def test_greedy_routing_with_proximity_and_shortcuts_finds_values() -> None:
     origin = network.addresses()[7]
     point = ("zz", "zz")
     for tag in ("first", "second"):
-        network.simulator.command(origin, can_requests.StoreAtPoint(tag=tag, point=point, value=tag.encode()))
+        network.simulator.command(origin, StoreAtPoint(tag=tag, point=point, value=tag.encode()))
         network.wait(10 * SECOND)
     network.put(random.choice(network.addresses()), random)
     region = region_of(*point)
-    network.simulator.command(origin, can_requests.FindInRegion(tag="found", region=region))
+    network.simulator.command(origin, FindInRegion(tag="all", region=region))
     network.wait(10 * SECOND)
-    assert [value.value for value in network.results["found"].values] == [b"first", b"second"]
-    assert network.results["second"].hops == network.results["found"].hops <= 1
+    assert [value.value for value in network.values["all"]] == [b"first", b"second"]
+    assert network.results["second"].hops == network.results["all"].hops <= 1
+
+
+# Values that are removed
+
+
+def one_value(seed: int = 4) -> SimulatedCan:
+    """A CAN with one value at a point that n0 does not own."""
+    network = SimulatedCan(seed=seed, space=Space(2))
+    network.grow(8)
+    network.store("n0", ("x", "y"), b"value")
+    network.wait(10 * SECOND)
+    return network
+
+
+def values_at(network: SimulatedCan, origin: str, tag: str) -> list[bytes]:
+    network.simulator.command(origin, FindInRegion(tag=tag, region=region_of("x", "y")))
+    network.wait(5 * SECOND)
+    assert network.results[tag].is_complete
+    return [value.value for value in network.values.get(tag, [])]
+
+
+def test_a_removed_value_is_gone_and_can_be_stored_again() -> None:
+    """Its content is held by nobody; storing it again brings it back."""
+    network = one_value()
+    assert values_at(network, "n1", "before") == [b"value"]
+    network.remove("n2", ("x", "y"), b"value")
+    network.wait(10 * SECOND)
+    assert values_at(network, "n1", "after") == []
+    held = [network.storage(a).statistics() for a in network.addresses()]
+    assert sum(figures["own"] + figures["copies"] for figures in held) == 0
+    assert sum(figures["removed"] for figures in held) == 1 + network.settings.replicas
+    network.store("n3", ("x", "y"), b"value")
+    network.wait(10 * SECOND)
+    assert values_at(network, "n1", "again") == [b"value"]
+
+
+def test_a_peer_alone_stores_and_removes() -> None:
+    """Without replicas a command is complete at its first attempt."""
+    network = SimulatedCan(seed=1, space=Space(2))
+    network.grow(1)
+    network.store("n0", ("x", "y"), b"value")
+    network.wait(SECOND)
+    assert values_at(network, "n0", "before") == [b"value"]
+    network.remove("n0", ("x", "y"), b"value")
+    network.wait(SECOND)
+    assert values_at(network, "n0", "after") == []
+    assert {result.attempts for result in network.results.values()} == {1}
+
+
+def test_a_late_copy_of_a_removed_value_changes_nothing() -> None:
+    """Neither at its owner nor at a replica; the sender gets the mark instead."""
+    network = one_value()
+    (entry,) = network.storage(network.owner(("x", "y")) or "").entries["x", "y"].values()
+    network.remove("n2", ("x", "y"), b"value")
+    network.wait(10 * SECOND)
+    stale = next(address for address in network.addresses() if ("x", "y") not in network.storage(address).entries)
+    network.storage(stale)._add([entry])
+    network.wait(60 * SECOND)
+    assert values_at(network, "n1", "after") == []
+    assert all(
+        stored.value is None
+        for address in network.addresses()
+        for stored in network.storage(address).entries.get(("x", "y"), {}).values()
+    )
+
+
+def test_a_removal_by_a_peer_whose_clock_is_late_counts() -> None:
+    """The owner's version is newer than that of the command, which is repeated with one that follows it."""
+    network = one_value()
+    owner = network.owner(("x", "y")) or ""
+    storage = network.storage(owner)
+    (entry,) = storage.entries["x", "y"].values()
+    storage._add([entry._replace(version=entry.version + 3600 * SECOND)])  # as if it came from a clock that is ahead
+    tag = network.ledger.issued(("x", "y"), b"value", is_present=False, now=network.simulator.now)
+    network.remove("n2", ("x", "y"), b"value")
+    network.wait(20 * SECOND)
+    assert values_at(network, "n1", "after") == []
+    assert tag != "" and all(result.is_complete for result in network.results.values())
+
+
+def test_the_newer_of_two_entries_holds_whatever_their_order() -> None:
+    """Of equal versions the removal holds, on every peer alike."""
+    stored = PointEntry.of(("x",), b"value", 7)
+    removed = stored._replace(value=None)
+    assert sorted([removed, stored, stored._replace(version=8)], key=lambda e: e.rank)[-2:] == [
+        removed,
+        stored._replace(version=8),
+    ]
+
+
+def test_commands_at_the_same_time_promise_nothing() -> None:
+    """A ledger knows the outcome of the last command only if no other one was still open."""
+    ledger = ValueLedger()
+    first = ledger.issued(("x",), b"v", is_present=True, now=0)
+    second = ledger.issued(("x",), b"v", is_present=False, now=1)
+    ledger.completed(first)
+    ledger.completed(second)
+    assert ledger.violations(set()) == ledger.violations({(("x",), b"v")}) == []
+    ledger.completed(ledger.issued(("x",), b"v", is_present=False, now=2))
+    assert ledger.violations({(("x",), b"v")}) == ["b'v' at ('x',) is there after its removal"]

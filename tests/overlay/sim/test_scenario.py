@@ -8,7 +8,8 @@ from motet.model.errors import UsageError
 from motet.overlay.protocol.membership import Membership
 from motet.overlay.protocol.scribe import Scribe, TopicState
 from motet.overlay.protocol.values import ValueStore
-from motet.overlay.sim.scenario import Scenario, ScenarioRun, ScenarioStep, parse_scenario, random_scenario, run_seed
+from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep, parse_scenario, random_scenario
+from motet.overlay.sim.scenario_run import make_run, run_seed
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
@@ -44,7 +45,7 @@ def test_planted_mistakes_are_found(
 ) -> None:
     """A mistake in each protocol violates an invariant within a few seeds."""
     monkeypatch.setattr(protocol, method, mistake)
-    assert any(ScenarioRun(random_scenario(seed), seed=seed).run().violations for seed in seeds)
+    assert any(make_run(random_scenario(seed), seed=seed).run().violations for seed in seeds)
 
 
 def test_schedules_are_shrunk_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +61,8 @@ def test_schedules_are_shrunk_to_what_matters(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_scenario_survives_its_file() -> None:
     """What a scenario is written as is read as the same scenario."""
-    scenario = random_scenario(3)
-    assert parse_scenario(scenario.to_dict()) == scenario
+    for scenario in (random_scenario(3), random_scenario(3, protocol=CAN)):
+        assert parse_scenario(scenario.to_dict()) == scenario
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,30 @@ def test_a_scenario_survives_its_file() -> None:
         ({"steps": [{"at": 1, "do": "explode"}]}, "'explode' is no action"),
         ({"steps": [{"at": 1, "do": "crash"}]}, "node is missing"),
         ({"steps": [{"at": 1, "do": "heal", "node": "n1"}]}, "'node' is unknown"),
+        ({"steps": [{"at": 1, "do": "crash", "node": "x"}]}, "node is 'x'"),
+        ({"steps": [{"at": 1, "do": "crash", "node": "n1", "lose_disk": 1}]}, "lose_disk is 1"),
+        ({"steps": [{"at": 1, "do": "partition", "nodes": "n1"}]}, "nodes is 'n1'"),
+        ({"steps": [{"at": 1, "do": "pause", "node": "n1", "seconds": 0}]}, "seconds is 0"),
+        ({"steps": [{"at": 1, "do": "publish", "node": "n1", "topic": 7, "value": "x"}]}, "topic is 7"),
+        ({"steps": {"at": 1}}, "steps is no list"),
+        ({"protocol": "chord"}, "protocol is 'chord'"),
+        ({"protocol": "can", "leaf_size": 8}, "'leaf_size' is unknown"),
+        ({"protocol": "can", "greedy": 3}, "greedy is 3"),
+        (
+            {"protocol": "can", "steps": [{"at": 1, "do": "store", "node": "n1", "key": "a", "value": "b"}]},
+            "is no action",
+        ),
+        (
+            {"protocol": "can", "steps": [{"at": 1, "do": "put", "node": "n1", "point": ["a"], "value": "b"}]},
+            "point is",
+        ),
+        (
+            {
+                "protocol": "can",
+                "steps": [{"at": 1, "do": "multicast", "node": "n1", "region": ["a", ["c", "b"]], "value": ""}],
+            },
+            "region is",
+        ),
     ],
 )
 def test_wrong_scenarios_are_refused(value: object, message: str) -> None:

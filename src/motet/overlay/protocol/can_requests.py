@@ -1,90 +1,57 @@
-"""Requests to a CAN: put, find and multicast, and their answers on the reverse path.
+"""Requests to a CAN: store, remove, find and multicast, and their answers on the reverse path.
 
 A unicast goes to the owner of its key. A multicast goes to a point of its region first, then by the optimal broadcast
 to every zone that meets the region, or by naive flooding (Algorithm 3.2). A peer that has forwarded a request waits for
-as many answers, merges them and returns one. Answers are addressed to the lower corner of the zone that sent a request.
+as many answers, merges them and returns one, in several messages if it is large. Answers are addressed to the lower
+corner of the zone that sent a request.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from motet.model.errors import UsageError
-from motet.overlay.protocol.can import LEAVING, MAX_HOPS, MEMBER, Can
+from motet.overlay.protocol.can import Can
+from motet.overlay.protocol.can_membership import LEAVING, MAX_HOPS, MEMBER
 from motet.overlay.protocol.can_messages import (
+    MAX_VALUE,
+    MAX_VERSION,
     CanAnswer,
+    CanAnswerPart,
+    CanDelivered,
     CanRequest,
+    CanResult,
+    CanValues,
+    FindInRegion,
+    MulticastToRegion,
     PeerClaims,
+    PointEntry,
     PointValue,
+    RemoveAtPoint,
+    StoreAtPoint,
     are_valid_claims,
+    batches,
+    digest_of,
     is_valid_point,
     is_valid_region,
 )
 from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.coordinates import CanPoint
-from motet.overlay.protocol.node import MILLISECOND, SECOND, Command, NodeProtocol, Outcome, PeerNode, Timer
+from motet.overlay.protocol.node import MILLISECOND, SECOND, NodeProtocol, PeerNode, Timer
 from motet.overlay.protocol.reliable_link import ReliableLink
 from motet.overlay.protocol.zones import Region, Space, Zone, broadcast_children, entry_point, region_of
 
-PUT, GET, SEARCH, DELIVER = "put", "get", "search", "deliver"
+PUT, REMOVE, GET, SEARCH, DELIVER = "put", "remove", "get", "search", "deliver"
 FLOOD = " by flooding"  # ends the kind of a multicast that is not sent by the optimal broadcast
-KINDS = (PUT, GET, SEARCH, DELIVER, SEARCH + FLOOD, DELIVER + FLOOD)
+KINDS = (PUT, REMOVE, GET, SEARCH, DELIVER, SEARCH + FLOOD, DELIVER + FLOOD)
 HOP_SHARE = 100 * MILLISECOND  # of the patience of a request, for each hop
 MIN_PATIENCE = 2 * SECOND
 MAX_SEEN = 8192
 MAX_FORWARDS = 3  # peers that are tried for one hop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreAtPoint(Command):
-    """Store a value at a point."""
-
-    tag: str
-    point: CanPoint
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindInRegion(Command):
-    """Find the values in a region; a region that is a point is looked up at its owner."""
-
-    tag: str
-    region: Region
-    is_flooded: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MulticastToRegion(Command):
-    """Deliver a payload to every peer whose zone meets a region."""
-
-    tag: str
-    region: Region
-    payload: bytes
-    is_flooded: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanDelivered(Outcome):
-    """A multicast reached a zone of this peer."""
-
-    origin: str
-    payload: bytes
-    zone: Zone
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanResult(Outcome):
-    """The answer to a command. If it is not complete, some peer did not answer in time, at the last attempt, too."""
-
-    tag: str
-    values: tuple[PointValue, ...]
-    peers: int
-    hops: int
-    is_complete: bool
-    attempts: int
+MAX_ANSWER_BYTES = 1 << 25  # of the values of a request; further ones are left out
 
 
 @dataclass(slots=True)
@@ -95,12 +62,27 @@ class _Pending:
     zone: Zone
     finish: Callable[[CanAnswer], None]
     awaited: set[CanPoint] = field(default_factory=set)
+    parts: dict[CanPoint, set[int]] = field(default_factory=dict)  # of the answer of each peer, without its last
+    last_parts: dict[CanPoint, CanAnswer] = field(default_factory=dict)  # that have overtaken others
     values: dict[PointValue, None] = field(default_factory=dict)
+    size: int = 0
+    version: int = 0
+    is_present: bool = False
     executor: PeerClaims | None = None
     peers: int = 0
     hops: int = 0
     is_complete: bool = True
+    is_truncated: bool = False
     is_executing: bool = True
+
+    def add(self, values: Iterable[PointValue]) -> None:
+        """Take over values, as many as the answer may have."""
+        for value in values:
+            self.size += value.size
+            if self.size > MAX_ANSWER_BYTES:
+                self.is_truncated = True
+                return
+            self.values[value] = None
 
 
 class CanRequests(NodeProtocol):
@@ -111,13 +93,16 @@ class CanRequests(NodeProtocol):
     def __init__(self, can: Can, storage: CanStorage, link: ReliableLink) -> None:
         super().__init__()
         self.commands = {
-            StoreAtPoint: lambda c: self._command(c.tag, PUT, self._point_region(c.point), c.value),
+            StoreAtPoint: lambda c: self._change(c.tag, PUT, c.point, c.value, c.value),
+            RemoveAtPoint: lambda c: self._change(c.tag, REMOVE, c.point, c.value, digest_of(c.value)),
             FindInRegion: self._find,
-            MulticastToRegion: lambda c: self._command(
-                c.tag, DELIVER + FLOOD * c.is_flooded, self._checked(c.region), c.payload
-            ),
+            MulticastToRegion: self._deliver,
         }
-        link.handlers |= {CanRequest: self._request_received, CanAnswer: self._answer_received}
+        link.handlers |= {
+            CanRequest: self._request_received,
+            CanAnswer: self._answer_received,
+            CanAnswerPart: self._answer_received,
+        }
         storage.put_at_owner = self._put_at_owner
         self._can = can
         self._storage = storage
@@ -144,46 +129,76 @@ class CanRequests(NodeProtocol):
 
     # Commands
 
-    def _point_region(self, point: CanPoint) -> Region:
+    def _change(self, tag: str, kind: str, point: CanPoint, value: bytes, body: bytes) -> None:
+        self._check_size("value", value)
         if not is_valid_point(self._can.space, point):
             raise UsageError(
                 f"a point has {self._can.space.dimensions} coordinates without surrogates",
                 advice="Pass a tuple of them.",
             )
-        return region_of(*point)
+        region = region_of(*point)
+        self._start(kind, region, body, lambda answer, n: self._report(tag, answer, n), max(1, self.node.now))
+
+    def _find(self, command: FindInRegion) -> None:
+        region = self._checked(command.region)
+        kind = GET if all(interval.is_fixed for interval in region) else SEARCH + FLOOD * command.is_flooded
+        self._start(kind, region, b"", lambda answer, attempts: self._report(command.tag, answer, attempts))
+
+    def _deliver(self, command: MulticastToRegion) -> None:
+        self._check_size("payload", command.payload)
+        kind, region = DELIVER + FLOOD * command.is_flooded, self._checked(command.region)
+        self._start(kind, region, command.payload, lambda answer, n: self._report(command.tag, answer, n))
 
     def _checked(self, region: Region) -> Region:
         if not is_valid_region(self._can.space, region):
             raise UsageError(f"a region has {self._can.space.dimensions} intervals", advice="Use region_of(…).")
         return region
 
-    def _find(self, command: FindInRegion) -> None:
-        region = self._checked(command.region)
-        kind = GET if all(interval.is_fixed for interval in region) else SEARCH + FLOOD * command.is_flooded
-        self._command(command.tag, kind, region, b"")
-
-    def _command(self, tag: str, kind: str, region: Region, body: bytes) -> None:
-        self._start(kind, region, body, lambda answer, attempts: self._report(tag, answer, attempts))
+    def _check_size(self, what: str, content: bytes) -> None:
+        if len(content) > MAX_VALUE:
+            raise UsageError(
+                f"a {what} of {len(content):,} bytes; {MAX_VALUE:,} are allowed",
+                advice="Divide it, and store its pieces at points of their own.",
+            )
 
     def _report(self, tag: str, answer: CanAnswer, attempts: int) -> None:
+        for values in batches(answer.values):
+            self.node.report(CanValues(tag=tag, values=values))
         self.node.report(
             CanResult(
                 tag=tag,
-                values=answer.values,
+                count=len(answer.values),
+                owner=answer.executor and answer.executor.address,
                 peers=answer.peers,
                 hops=answer.hops,
                 is_complete=answer.is_complete,
+                is_truncated=answer.is_truncated,
                 attempts=attempts,
             )
         )
 
-    def _put_at_owner(self, point: CanPoint, value: bytes, finished: Callable[[bool], None]) -> None:
-        self._start(PUT, region_of(*point), value, lambda answer, _: finished(answer.is_complete))
+    def _put_at_owner(self, entry: PointEntry, finished: Callable[[bool], None]) -> None:
+        """Have the owner of a point take an entry over; if the owner has a newer one, that is as good."""
+        kind, body = (REMOVE, entry.digest) if entry.value is None else (PUT, entry.value)
+        region = region_of(*entry.point)
+        self._start(kind, region, body, lambda answer, _: finished(answer.is_complete), entry.version, is_copy=True)
 
     def _start(
-        self, kind: str, region: Region, body: bytes, finished: Callable[[CanAnswer, int], None], attempt: int = 1
+        self,
+        kind: str,
+        region: Region,
+        body: bytes,
+        finished: Callable[[CanAnswer, int], None],
+        version: int = 0,
+        *,
+        is_copy: bool = False,
+        attempt: int = 1,
     ) -> None:
-        """Make a request of this peer; it is repeated with a new sequence until it is complete."""
+        """Make a request of this peer; it is repeated with a new sequence until it is complete.
+
+        A repetition has the same version, so that a late one does not undo what came after it. If something newer
+        holds while the command is still open (a clock is ahead of this one), the next attempt is newer.
+        """
         zones = self._can.members.zones()
         zone = zones[0] if zones else self._can.space.whole
         key = entry_point(zone, region)
@@ -198,12 +213,17 @@ class CanRequests(NodeProtocol):
             root=None,
             target=None,
             body=body,
+            version=version,
             sender_corner=zone.lower,
             hops=0,
             patience=self._can.settings.request_timeout,
         )
 
         def answered(answer: CanAnswer) -> None:
+            is_outdated = version and not is_copy and answer.is_complete and answer.is_present != (kind == PUT)
+            next_version = min(answer.version + 1, MAX_VERSION) if is_outdated else version
+            if is_outdated:
+                answer = replace(answer, is_complete=False)
             if answer.is_complete or attempt >= self._can.settings.attempts:
                 if answer.executor is not None:
                     zones = tuple(claim.zone for claim in answer.executor.claims)
@@ -211,7 +231,9 @@ class CanRequests(NodeProtocol):
                 finished(answer, attempt)
                 return
             self.node.counts["requests.repeated"] += 1
-            self._retries[request.sequence] = lambda: self._start(kind, region, body, finished, attempt + 1)
+            self._retries[request.sequence] = lambda: self._start(
+                kind, region, body, finished, next_version, is_copy=is_copy, attempt=attempt + 1
+            )
             self.node.set_timer((self.name, "retry", request.sequence), self.node.now + SECOND * attempt)
 
         self.node.record(self._story_key(request), "%s, attempt %d", kind, attempt)
@@ -243,7 +265,14 @@ class CanRequests(NodeProtocol):
             and is_valid_region(space, request.region)
             and 0 <= request.hops <= MAX_HOPS
             and (request.root is None) == (request.target is None)
+            and (request.kind not in (PUT, REMOVE) or self._entry_of(request).problem is None)
         )
+
+    def _entry_of(self, request: CanRequest) -> PointEntry:
+        """What a request stores: a value, or the mark of one that is removed."""
+        if request.kind == PUT:
+            return PointEntry.of(request.key, request.body, request.version)
+        return PointEntry(request.key, request.body, request.version, None)
 
     def _process(self, request: CanRequest, finish: Callable[[CanAnswer], None]) -> None:
         """Forward a request towards its key or target, or execute it and forward it in its region."""
@@ -301,7 +330,7 @@ class CanRequests(NodeProtocol):
         self._awaited[pending.request.origin, pending.request.sequence, pending.zone.lower, child] = token
 
     def _execute(self, request: CanRequest, zone: Zone, finish: Callable[[CanAnswer], None]) -> None:
-        is_multicast = request.kind not in (PUT, GET)
+        is_multicast = request.kind not in (PUT, REMOVE, GET)
         mark = (request.origin, request.sequence, zone.lower)
         if mark in self._seen:
             self.node.counts["requests.duplicates"] += 1
@@ -317,16 +346,17 @@ class CanRequests(NodeProtocol):
         pending.peers = 1
         if is_multicast:
             self._multicast(token, zone)
-        if request.kind == PUT:
+        if not is_multicast:
             pending.executor = PeerClaims(self.node.address, tuple(self._can.members.claims))
-            self._storage.put(request.key, request.body, lambda: self._executed(token))
+        if request.kind in (PUT, REMOVE):
+            present = self._storage.apply(self._entry_of(request))
+            pending.version, pending.is_present = present.version, present.value is not None
+            self._storage.replicate(present.key, lambda: self._executed(token))
             return
         if request.kind.startswith(DELIVER):
             self.node.report(CanDelivered(origin=request.origin, payload=request.body, zone=zone))
         else:
-            pending.values |= dict.fromkeys(self._storage.get(request.region, zone))
-            if not is_multicast:
-                pending.executor = PeerClaims(self.node.address, tuple(self._can.members.claims))
+            pending.add(self._storage.get(request.region, zone))
         self._executed(token)
 
     def _executed(self, token: int) -> None:
@@ -373,11 +403,15 @@ class CanRequests(NodeProtocol):
             to=request.sender_corner,
             child=request.target or request.key,
             values=(),
+            parts=0,
+            version=0,
+            is_present=False,
             executor=None,
             peers=0,
             hops=request.hops,
             relays=0,
             is_complete=is_complete,
+            is_truncated=False,
         )
 
     def _answer_missing(self, token: int, child: CanPoint) -> None:
@@ -389,38 +423,83 @@ class CanRequests(NodeProtocol):
             self._finish_if_answered(token)
 
     def _send_answer(self, answer: CanAnswer) -> None:
-        """Send an answer to the owner of its corner, over neighbours if need be."""
+        """Send an answer to the owner of its corner, in as many messages as its values need, one after the other."""
+        *parts, last = batches(answer.values) or [()]
+        messages: list[CanAnswer | CanAnswerPart] = [
+            CanAnswerPart(
+                origin=answer.origin,
+                sequence=answer.sequence,
+                to=answer.to,
+                child=answer.child,
+                index=index,
+                values=values,
+                relays=answer.relays,
+            )
+            for index, values in enumerate(parts)
+        ]
+        messages.append(replace(answer, values=last, parts=len(parts)))
+        remaining = iter(messages)
+
+        def send_next() -> None:
+            message = next(remaining, None)
+            if message is not None:
+                self._relay(message, send_next)
+
+        send_next()
+
+    def _relay(self, answer: CanAnswer | CanAnswerPart, sent: Callable[[], None] | None = None) -> None:
+        """Send an answer, or a part of one, to the owner of its corner, over neighbours if need be."""
         owner = self._can.members.owner_of(answer.to)
         if owner == self.node.address:
             self._answered(answer)
+            if sent is not None:
+                sent()
             return
         hops = [owner] if owner is not None else self._can.members.next_hops(answer.to)
         if hops and answer.relays < MAX_HOPS:
             onward = replace(answer, relays=answer.relays + 1)
-            self._link.send(hops[0], onward, failed=lambda: self._can.members.suspect(hops[0]))
+            suspect = self._can.members.suspect
+            self._link.send(hops[0], onward, acknowledged=sent, failed=lambda: suspect(hops[0]))
 
-    def _answer_received(self, sender: str, answer: CanAnswer) -> None:
+    def _answer_received(self, sender: str, answer: CanAnswer | CanAnswerPart) -> None:
         space = self._can.space
         points = [answer.to, answer.child, *(value.point for value in answer.values)]
-        claims = answer.executor.claims if answer.executor else ()
+        executor = answer.executor if isinstance(answer, CanAnswer) else None
+        claims = executor.claims if executor else ()
         if not all(is_valid_point(space, point) for point in points) or not are_valid_claims(space, claims):
             self.node.counts["requests.invalid"] += 1
         else:
-            self._send_answer(answer)
+            self._relay(answer)
 
-    def _answered(self, answer: CanAnswer) -> None:
-        token = self._awaited.pop((answer.origin, answer.sequence, answer.to, answer.child), None)
+    def _answered(self, answer: CanAnswer | CanAnswerPart) -> None:
+        mark = (answer.origin, answer.sequence, answer.to, answer.child)
+        token = self._awaited.get(mark)
         pending = self._pending.get(token) if token is not None else None
         if token is None or pending is None or answer.child not in pending.awaited:
+            self._awaited.pop(mark, None)
             self.node.counts["requests.late"] += 1
             return
+        parts = pending.parts.setdefault(answer.child, set())
+        if isinstance(answer, CanAnswer):
+            pending.last_parts[answer.child] = answer
+        elif answer.index not in parts:
+            parts.add(answer.index)
+            pending.add(answer.values)
+        last = pending.last_parts.get(answer.child)
+        if last is not None and len(parts) >= last.parts:
+            del self._awaited[mark]
+            self._merge(pending, last)
+            self._finish_if_answered(token)
+
+    def _merge(self, pending: _Pending, answer: CanAnswer) -> None:
         pending.awaited.discard(answer.child)
-        pending.values |= dict.fromkeys(answer.values)
+        pending.add(answer.values)
         pending.executor = pending.executor or answer.executor
+        pending.version, pending.is_present = answer.version, answer.is_present
         pending.peers += answer.peers
         pending.hops = max(pending.hops, answer.hops)
         pending.is_complete = pending.is_complete and answer.is_complete
-        self._finish_if_answered(token)
+        pending.is_truncated = pending.is_truncated or answer.is_truncated
 
     def _finish_if_answered(self, token: int) -> None:
         pending = self._pending[token]
@@ -433,9 +512,12 @@ class CanRequests(NodeProtocol):
             replace(
                 answer,
                 values=tuple(pending.values),
+                version=pending.version,
+                is_present=pending.is_present,
                 executor=pending.executor,
                 peers=pending.peers,
                 hops=pending.hops,
+                is_truncated=pending.is_truncated,
             )
         )
 

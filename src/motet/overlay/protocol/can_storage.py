@@ -1,34 +1,44 @@
 """What the zones of a peer store: values at points, replicated at neighbours, handed over with zones.
 
-A peer retains every value it has received until the owner of its point has it. Values inside own zones are copied to
-the replicas; values outside are copies for a neighbour, or on their way to an owner. So values follow their zones
-through takeovers and network splits, whoever held them.
+A peer retains every entry it has received until the owner of its point has it. Entries inside own zones are copied to
+the replicas; those outside are copies for a neighbour, or on their way to an owner. So values follow their zones
+through takeovers and network splits, whoever held them. A removed value leaves an entry without its content, which
+moves as values do: wherever a copy of the value is still held, the newer entry replaces it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
-from motet.overlay.protocol.can import LEFT, NEW, Can
-from motet.overlay.protocol.can_messages import PointValue, ValueTransfer, is_valid_point
+from motet.overlay.protocol.can import Can
+from motet.overlay.protocol.can_membership import LEFT, NEW
+from motet.overlay.protocol.can_messages import (
+    BATCH,
+    EntryKey,
+    PointEntry,
+    PointValue,
+    ValueTransfer,
+    batches,
+    is_valid_point,
+)
 from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.node import NodeProtocol
 from motet.overlay.protocol.reliable_link import ReliableLink
 from motet.overlay.protocol.zones import Region, Zone, region_contains
 
-BATCH = 64  # values of one message
-MAX_BATCH_BYTES = 262_144
+MAX_RETURNS = 64  # entries that are put at an owner further away at the same time
 RETENTION = 2  # failure periods after its owner has it, a copy that is no replica is dropped
 
 
 @dataclass(slots=True)
 class _Copying:
-    """The points still to be copied to a peer; one batch is on its way at a time."""
+    """The entries still to be copied to a peer; one batch is on its way at a time."""
 
-    points: dict[CanPoint, None] = field(default_factory=dict)
+    keys: dict[EntryKey, None] = field(default_factory=dict)
     is_sending: bool = False
     finished: list[tuple[Zone, Callable[[bool], None]]] = field(default_factory=list)
 
@@ -40,74 +50,83 @@ class CanStorage(NodeProtocol):
 
     def __init__(self, can: Can, link: ReliableLink) -> None:
         super().__init__()
-        self.values: dict[CanPoint, dict[bytes, None]] = {}
+        self.entries: dict[CanPoint, dict[bytes, PointEntry]] = {}
         self.replicas: tuple[str, ...] = ()
         self._can = can
         self._link = link
-        self.put_at_owner: Callable[[CanPoint, bytes, Callable[[bool], None]], None]
-        self._own_points: dict[CanPoint, None] = {}
-        self._returning: set[CanPoint] = set()
+        self.put_at_owner: Callable[[PointEntry, Callable[[bool], None]], None]
+        self._own: dict[EntryKey, None] = {}  # entries in own zones
+        self._owners: dict[CanPoint, str | None] = {}  # of points, while the zones around are unchanged
+        self._zones_around: tuple[object, ...] = ()
+        self._returning: set[EntryKey] = set()
         self._copies: dict[str, _Copying] = {}
-        self._confirmed: dict[CanPoint, tuple[str, int]] = {}  # whose copy of a foreign value, since when
-        self._unreplicated: dict[CanPoint, set[str]] = {}  # own points, and the replicas that have not got them yet
-        self._replicated: dict[CanPoint, list[Callable[[], None]]] = {}
+        self._confirmed: dict[EntryKey, tuple[str, int]] = {}  # whose copy of a foreign entry, since when
+        self._unreplicated: dict[EntryKey, set[str]] = {}  # own entries, and the replicas that have not got them yet
+        self._replicated: dict[EntryKey, list[Callable[[], None]]] = {}
         can.contents = self
         link.handlers[ValueTransfer] = self._transfer_received
 
     def started(self, disk: Mapping[str, bytes]) -> None:
-        for key, value in disk.items():
-            if key.startswith("can.value."):
-                point, texts = json.loads(value)
-                self.values[tuple(point)] = dict.fromkeys(bytes.fromhex(text) for text in texts)
+        for name, data in disk.items():
+            if name.startswith("can.value."):
+                point, digest, version, value = json.loads(data)
+                entry = PointEntry(
+                    tuple(point), bytes.fromhex(digest), version, None if value is None else bytes.fromhex(value)
+                )
+                self.entries.setdefault(entry.point, {})[entry.digest] = entry
 
     def statistics(self) -> dict[str, int]:
-        own = sum(
-            len(values) for point, values in self.values.items() if self._can.members.owned_claim(point) is not None
-        )
+        """Values in own zones, copies of others, marks of removed ones, and what the replicas have not got yet."""
+        values = [entry for entry in self._all() if entry.value is not None]
+        own = sum(self._is_own(entry.point) for entry in values)
         return {
             "own": own,
-            "copies": sum(map(len, self.values.values())) - own,
+            "copies": len(values) - own,
+            "removed": sum(map(len, self.entries.values())) - len(values),
             "unreplicated": len(self._unreplicated),
             "replicas": len(self.replicas),
         }
 
     # For requests
 
-    def put(self, point: CanPoint, value: bytes, replicated: Callable[[], None]) -> None:
-        """Store a value in an own zone; call `replicated` when all replicas have it."""
-        self._add([PointValue(point, value)])
-        self._own_points[point] = None
-        self._replicated.setdefault(point, []).append(replicated)
-        self._replicate([point])
+    def apply(self, entry: PointEntry) -> PointEntry:
+        """Store or remove a value in an own zone; the entry that holds then, which may be a newer one."""
+        self._add([entry])
+        self._own[entry.key] = None
+        return self.entries[entry.point][entry.digest]
 
-    def get(self, region: Region, zone: Zone) -> tuple[PointValue, ...]:
+    def replicate(self, key: EntryKey, replicated: Callable[[], None]) -> None:
+        """Copy an entry to the replicas, and call `replicated` when all of them have it."""
+        self._replicated.setdefault(key, []).append(replicated)
+        self._replicate([key])
+
+    def get(self, region: Region, zone: Zone) -> Iterator[PointValue]:
         """The values in a region and an own zone, in the order of their points."""
-        return tuple(
-            PointValue(point, value)
-            for point in sorted(p for p in self.values if zone.contains(p) and region_contains(region, p))
-            for value in sorted(self.values[point])
-        )
+        for point in sorted(p for p in self.entries if zone.contains(p) and region_contains(region, p)):
+            for value in sorted(entry.value for entry in self.entries[point].values() if entry.value is not None):
+                yield PointValue(point, value)
 
     # For the membership
 
     def points_in(self, zone: Zone) -> list[CanPoint]:
-        return [point for point in self.values if zone.contains(point)]
+        """The points in a zone that have a value, one for each value."""
+        return [entry.point for entry in self._all() if entry.value is not None and zone.contains(entry.point)]
 
     def copy(self, address: str, zone: Zone, finished: Callable[[bool], None]) -> None:
-        """Copy all values in a zone to a peer, also those that are added meanwhile."""
+        """Copy everything in a zone to a peer, also what is added meanwhile."""
         copying = self._copies.setdefault(address, _Copying())
         copying.finished.append((zone, finished))
-        copying.points |= dict.fromkeys(self.points_in(zone))
+        copying.keys |= dict.fromkeys(entry.key for entry in self._all() if zone.contains(entry.point))
         self._send_batch(address)
 
     def zones_changed(self) -> None:
-        """Choose replicas among the new neighbours, and replicate the values of new zones."""
+        """Choose replicas among the new neighbours, and replicate what is in new zones."""
         self._choose_replicas()
-        own = [point for point in self.values if self._can.members.owned_claim(point) is not None]
-        gained = [point for point in own if point not in self._own_points]
-        self._own_points = dict.fromkeys(own)
-        for point in [point for point in self._unreplicated if point not in self._own_points]:
-            self._forget_replication(point)
+        own = dict.fromkeys(entry.key for entry in self._all() if self._is_own(entry.point))
+        gained = [key for key in own if key not in self._own]
+        self._own = own
+        for key in [key for key in self._unreplicated if key not in self._own]:
+            self._end_replication(key)
         self._replicate(gained)
 
     def neighbour_reported(self, address: str) -> None:
@@ -118,50 +137,71 @@ class CanStorage(NodeProtocol):
         self._return_foreign()
 
     def is_settled(self) -> bool:
-        """Whether the owner of every value retained here has it."""
-        return not any(self._is_unconfirmed(point) for point in self.values) or not self._can.members.neighbours
+        """Whether the owner of everything retained here has it."""
+        self._note_zones()
+        return not self._can.members.neighbours or not any(
+            self._owner(entry.point) != self.node.address and not self._is_confirmed(entry) for entry in self._all()
+        )
 
-    # Values
+    # Entries
 
-    def _add(self, values: Iterable[PointValue]) -> list[CanPoint]:
-        """Store values; the points that have a new one."""
-        changed: dict[CanPoint, None] = {}
-        for point, value in values:
-            stored = self.values.setdefault(point, {})
-            if value not in stored:
-                stored[value] = None
-                changed[point] = None
-        for point in changed:
-            self._persist(point)
+    def _all(self) -> Iterator[PointEntry]:
+        return (entry for entries in self.entries.values() for entry in entries.values())
+
+    def _current(self, key: EntryKey) -> PointEntry | None:
+        return self.entries.get(key.point, {}).get(key.digest)
+
+    def _is_own(self, point: CanPoint) -> bool:
+        return self._can.members.owned_claim(point) is not None
+
+    def _add(self, entries: Iterable[PointEntry]) -> list[EntryKey]:
+        """Store entries that are newer than what is here; their keys."""
+        changed: dict[EntryKey, None] = {}
+        for entry in entries:
+            stored = self.entries.setdefault(entry.point, {})
+            present = stored.get(entry.digest)
+            if present is None or present.rank < entry.rank:
+                stored[entry.digest] = entry
+                changed[entry.key] = None
+        for key in changed:
+            self._confirmed.pop(key, None)
+            self._persist(key)
             for address, copying in list(self._copies.items()):
-                if any(zone.contains(point) for zone, _ in copying.finished):
-                    copying.points[point] = None
+                if any(zone.contains(key.point) for zone, _ in copying.finished):
+                    copying.keys[key] = None
                     self._send_batch(address)
         return list(changed)
 
-    def _drop(self, point: CanPoint) -> None:
-        del self.values[point]
-        self._confirmed.pop(point, None)
-        self._persist(point)
+    def _drop(self, key: EntryKey) -> None:
+        entries = self.entries[key.point]
+        del entries[key.digest]
+        if not entries:
+            del self.entries[key.point]
+        self._confirmed.pop(key, None)
+        self._persist(key)
 
-    def _persist(self, point: CanPoint) -> None:
-        key = "can.value." + hashlib.blake2b("\0".join(point).encode(), digest_size=16).hexdigest()
-        values = self.values.get(point)
-        stored = json.dumps([list(point), [value.hex() for value in values]]).encode() if values else None
-        self.node.persist(key, stored)
+    def _persist(self, key: EntryKey) -> None:
+        name = hashlib.blake2b(json.dumps([list(key.point), key.digest.hex()]).encode(), digest_size=16).hexdigest()
+        entry = self._current(key)
+        stored = None
+        if entry is not None:
+            value = None if entry.value is None else entry.value.hex()
+            stored = json.dumps([list(entry.point), entry.digest.hex(), entry.version, value]).encode()
+        self.node.persist("can.value." + name, stored)
 
     def _transfer_received(self, sender: str, transfer: ValueTransfer) -> bool:
         if self._can.state in (NEW, LEFT):
             return False
-        valid = [value for value in transfer.values if is_valid_point(self._can.space, value.point)]
+        valid = [entry for entry in transfer.values if is_valid_point(self._can.space, entry.point)]
         self.node.counts["storage.invalid"] += len(transfer.values) - len(valid)
-        changed = self._add(valid)
-        own = [point for point in changed if self._can.members.owned_claim(point) is not None]
-        self._own_points |= dict.fromkeys(own)
+        own = [key for key in self._add(valid) if self._is_own(key.point)]
+        self._own |= dict.fromkeys(own)
         self._replicate(own, but=sender)
-        for point, _ in valid:
-            if self._can.members.owner_of(point) == sender:
-                self._confirmed[point] = sender, self.node.now
+        for entry in valid:
+            if self._current(entry.key) != entry:  # the sender has missed what happened since
+                self._queue_copies(sender, [entry.key])
+            elif self._can.members.owner_of(entry.point) == sender:
+                self._confirmed[entry.key] = sender, self.node.now
         return True
 
     # Replicas
@@ -185,75 +225,85 @@ class CanStorage(NodeProtocol):
         lost = [address for address in self.replicas if address not in chosen]
         new = [address for address in chosen if address not in self.replicas]
         self.replicas = chosen
-        self._replicate(self._own_points, to=new)
+        self._replicate(self._own, to=new)
         for address in lost:
             self._replica_has(address, list(self._unreplicated))
 
     def _replica_order(self, address: str) -> bytes:
         return hashlib.blake2b(f"{self.node.address} {address}".encode(), digest_size=8).digest()
 
-    def _replicate(self, points: Iterable[CanPoint], *, to: Iterable[str] | None = None, but: str = "") -> None:
-        points = dict.fromkeys(points)
-        addresses = [address for address in (self.replicas if to is None else to) if address != but]
-        for address in addresses:
-            for point in points:
-                self._unreplicated.setdefault(point, set()).add(address)
-            self._copies.setdefault(address, _Copying()).points |= points
-            self._send_batch(address)
-        for point in points:
-            if not self._unreplicated.get(point):
-                self._forget_replication(point)
+    def _replicate(self, keys: Iterable[EntryKey], *, to: Iterable[str] | None = None, but: str = "") -> None:
+        keys = list(keys)
+        for address in [address for address in (self.replicas if to is None else to) if address != but]:
+            for key in keys:
+                self._unreplicated.setdefault(key, set()).add(address)
+            self._queue_copies(address, keys)
+        for key in keys:
+            if not self._unreplicated.get(key):
+                self._end_replication(key)
 
-    def _replica_has(self, address: str, points: Iterable[CanPoint]) -> None:
-        for point in points:
-            missing = self._unreplicated.get(point)
+    def _replica_has(self, address: str, keys: Iterable[EntryKey]) -> None:
+        for key in keys:
+            missing = self._unreplicated.get(key)
             if missing is not None:
                 missing.discard(address)
                 if not missing:
-                    self._forget_replication(point)
+                    self._end_replication(key)
 
-    def _forget_replication(self, point: CanPoint) -> None:
-        self._unreplicated.pop(point, None)
-        if self._can.members.owned_claim(point) is None:
-            self._replicated.pop(point, None)  # the owner answers; the origin tries again
-        for replicated in self._replicated.pop(point, ()):
+    def _end_replication(self, key: EntryKey) -> None:
+        self._unreplicated.pop(key, None)
+        if not self._is_own(key.point):
+            self._replicated.pop(key, None)  # the owner answers; the origin tries again
+        for replicated in self._replicated.pop(key, ()):
             replicated()
 
     # Copying
+
+    def _queue_copies(self, address: str, keys: Iterable[EntryKey]) -> None:
+        self._copies.setdefault(address, _Copying()).keys |= dict.fromkeys(keys)
+        self._send_batch(address)
 
     def _send_batch(self, address: str) -> None:
         copying = self._copies[address]
         if copying.is_sending:
             return
-        batch: list[CanPoint] = []
-        size = 0
-        for point in copying.points:
-            size += sum(map(len, self.values.get(point, ()))) + sum(map(len, point))
-            if batch and (len(batch) == BATCH or size > MAX_BATCH_BYTES):
-                break
-            batch.append(point)
+        batch = self._next_batch(copying.keys)
         if not batch:
             del self._copies[address]
             for _, finished in copying.finished:
                 finished(True)
             return
-        for point in batch:
-            del copying.points[point]
         copying.is_sending = True
-        values = tuple(PointValue(point, value) for point in batch for value in self.values.get(point, ()))
         self._link.send(
             address,
-            ValueTransfer(values=values),
+            ValueTransfer(values=batch),
             acknowledged=lambda: self._batch_acknowledged(address, copying, batch),
             failed=lambda: self._copy_failed(address, copying),
         )
 
-    def _batch_acknowledged(self, address: str, copying: _Copying, batch: list[CanPoint]) -> None:
+    def _next_batch(self, keys: dict[EntryKey, None]) -> tuple[PointEntry, ...]:
+        """Take the first keys of which one message has the entries; those that were dropped meanwhile are left out."""
+        entries: list[PointEntry] = []
+        for key in list(islice(keys, BATCH)):
+            entry = self._current(key)
+            if entry is None:
+                del keys[key]
+            else:
+                entries.append(entry)
+        if not entries:
+            return self._next_batch(keys) if keys else ()
+        batch = batches(entries)[0]
+        for entry in batch:
+            del keys[entry.key]
+        return batch
+
+    def _batch_acknowledged(self, address: str, copying: _Copying, batch: tuple[PointEntry, ...]) -> None:
         copying.is_sending = False
-        for point in batch:
-            if point not in copying.points and self._can.members.owner_of(point) == address:
-                self._confirmed[point] = address, self.node.now
-        self._replica_has(address, [point for point in batch if point not in copying.points])
+        current = [entry for entry in batch if entry.key not in copying.keys and self._current(entry.key) == entry]
+        for entry in current:
+            if self._can.members.owner_of(entry.point) == address:
+                self._confirmed[entry.key] = address, self.node.now
+        self._replica_has(address, [entry.key for entry in current])
         self._send_batch(address)
 
     def _copy_failed(self, address: str, copying: _Copying) -> None:
@@ -264,46 +314,56 @@ class CanStorage(NodeProtocol):
         for _, finished in copying.finished:
             finished(False)
 
-    # Values for other owners
+    # Entries for other owners
 
-    def _is_unconfirmed(self, point: CanPoint) -> bool:
-        owner = self._can.members.owner_of(point)
-        return owner != self.node.address and (owner is None or self._confirmed.get(point, ("", 0))[0] != owner)
+    def _owner(self, point: CanPoint) -> str | None:
+        """The owner of a point as far as this peer knows; `_note_zones` first."""
+        if point not in self._owners:
+            self._owners[point] = self._can.members.owner_of(point)
+        return self._owners[point]
+
+    def _note_zones(self) -> None:
+        """Compute the owners of points again if the zones around have changed."""
+        members = self._can.members
+        zones_around = (*members.claims, *((address, n.claims) for address, n in members.neighbours.items()))
+        if zones_around != self._zones_around:
+            self._zones_around = zones_around
+            self._owners.clear()
+
+    def _is_confirmed(self, entry: PointEntry) -> bool:
+        """Whether the owner of a foreign entry is known and has it."""
+        owner = self._owner(entry.point)
+        return owner is not None and self._confirmed.get(entry.key, ("", 0))[0] == owner
 
     def _return_foreign(self) -> None:
-        """Send values to owners that may not have them; drop copies that the owner does not want here any more."""
+        """Send entries to owners that may not have them; drop copies that the owner does not want here any more."""
+        self._note_zones()
         retention = RETENTION * self._can.settings.failure_after
-        copied: dict[str, None] = {}
-        for point in list(self.values):
-            owner = self._can.members.owner_of(point)
+        copied: dict[str, list[EntryKey]] = {}
+        for entry in list(self._all()):
+            owner = self._owner(entry.point)
             if owner == self.node.address:
-                self._confirmed.pop(point, None)
+                self._confirmed.pop(entry.key, None)
             elif owner is None:
-                self._return_afar(point)
+                self._return_afar(entry)
             elif not (neighbour := self._can.members.neighbours[owner]).is_provisional:
-                confirmed_by, since = self._confirmed.get(point, ("", 0))
+                confirmed_by, since = self._confirmed.get(entry.key, ("", 0))
                 if confirmed_by != owner:
-                    self._copies.setdefault(owner, _Copying()).points[point] = None
-                    copied[owner] = None
+                    copied.setdefault(owner, []).append(entry.key)
                 elif self.node.now - since > retention and self.node.address not in neighbour.replicas:
-                    self._drop(point)
-        for address in copied:
-            self._send_batch(address)
+                    self._drop(entry.key)
+        for address, keys in copied.items():
+            self._queue_copies(address, keys)
 
-    def _return_afar(self, point: CanPoint) -> None:
-        """Put values of a point that belongs to no neighbour; drop them when the owner and its replicas have them."""
-        if point in self._returning or len(self._returning) >= BATCH:
+    def _return_afar(self, entry: PointEntry) -> None:
+        """Put an entry whose point belongs to no neighbour; drop it when the owner and its replicas have it."""
+        if entry.key in self._returning or len(self._returning) >= MAX_RETURNS:
             return
-        self._returning.add(point)
-        values = list(self.values[point])
-        pending = len(values)
+        self._returning.add(entry.key)
 
         def finished(is_stored: bool) -> None:
-            nonlocal pending
-            pending -= is_stored
-            self._returning.discard(point)
-            if not pending and self._can.members.owner_of(point) is None and list(self.values.get(point, ())) == values:
-                self._drop(point)
+            self._returning.discard(entry.key)
+            if is_stored and self._can.members.owner_of(entry.point) is None and self._current(entry.key) == entry:
+                self._drop(entry.key)
 
-        for value in values:
-            self.put_at_owner(point, value, finished)
+        self.put_at_owner(entry, finished)

@@ -1,26 +1,28 @@
-"""CANs in the simulator: their invariants, and random schedules of churn, loss and network splits from one seed.
-
-`check_schedule` runs a schedule and says what is wrong afterwards; `shrink_schedule` makes a failing one shorter.
-"""
+"""CANs in the simulator: peers, commands, what must hold of their zones, and which values must be found."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 from random import Random
-from typing import NamedTuple
 
-from motet.overlay.protocol.can import LEFT, MEMBER, Can, CreateCan, JoinCan, LeaveCan
-from motet.overlay.protocol.can_neighbourhood import CanSettings
-from motet.overlay.protocol.can_requests import (
+from motet.overlay.protocol.can import Can
+from motet.overlay.protocol.can_membership import LEFT, MEMBER
+from motet.overlay.protocol.can_messages import (
     CanDelivered,
     CanResult,
+    CanValues,
+    CreateCan,
     FindInRegion,
+    JoinCan,
     MulticastToRegion,
+    PointValue,
+    RemoveAtPoint,
     StoreAtPoint,
-    can_node,
 )
+from motet.overlay.protocol.can_neighbourhood import CanSettings
+from motet.overlay.protocol.can_requests import can_node
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.coordinates import CanPoint, CoordinateRange
 from motet.overlay.protocol.node import MILLISECOND, SECOND, Outcome
@@ -28,7 +30,7 @@ from motet.overlay.protocol.zones import Region, Space, region_of
 from motet.overlay.sim.network import Network
 from motet.overlay.sim.simulator import Simulator
 
-STEPS = ("crash", "restart", "join", "leave", "pause", "split", "put", "multicast")
+COMMAND_LIMIT = 150 * SECOND  # after which a command without an answer has no effect any more
 
 
 class SimulatedCan:
@@ -54,16 +56,22 @@ class SimulatedCan:
         self.space = space or Space()
         self.settings = settings or CanSettings()
         self.results: dict[str, CanResult] = {}
+        self.values: dict[str, list[PointValue]] = {}
+        """What commands found, by tag."""
         self.deliveries: dict[bytes, list[str]] = {}
-        self.stored: dict[str, tuple[CanPoint, bytes]] = {}
-        """What was put, by tag; it counts as stored when its result is complete."""
-        self.wiped: set[str] = set()
-        """Tags of values whose last copy was lost with the peers that failed together."""
+        self.ledger = ValueLedger()
+        self.wiped: list[str] = []
+        """Values whose last copy was lost with peers that failed together."""
         self._started = 0
+        self._lookups = 0
 
     def _listen(self, address: str, outcome: Outcome) -> None:
         if isinstance(outcome, CanResult):
             self.results[outcome.tag] = outcome
+            if outcome.is_complete:
+                self.ledger.completed(outcome.tag)
+        elif isinstance(outcome, CanValues):
+            self.values.setdefault(outcome.tag, []).extend(outcome.values)
         elif isinstance(outcome, CanDelivered):
             self.deliveries.setdefault(outcome.payload, []).append(address)
 
@@ -85,14 +93,21 @@ class SimulatedCan:
     def members(self) -> list[str]:
         return [address for address in self.simulator.hosts if self.can(address).state == MEMBER]
 
-    def start(self, contacts: Iterable[str] = (), key: CanPoint | None = None) -> str:
+    def start(self, contacts: Iterable[str] = (), key: CanPoint | None = None, *, address: str = "") -> str:
         """Start another peer, which joins at a point; without contacts it creates the overlay."""
-        address = f"p{self._started:05}"
+        address = address or f"n{self._started}"
         self._started += 1
         self.simulator.start(address, lambda address: can_node(address, self.space, self.settings))
         contacts = tuple(contacts)
         self.simulator.command(address, JoinCan(contacts=contacts, key=key) if contacts else CreateCan())
         return address
+
+    def restart(self, address: str) -> None:
+        """Start a crashed peer again: with its zones, or by joining again if its disk is lost."""
+        contacts = tuple(self.addresses())
+        self.simulator.start(address)
+        if contacts and not self.can(address).members.claims:
+            self.simulator.command(address, JoinCan(contacts=contacts))
 
     def grow(self, peers: int, *, interval: int = 300 * MILLISECOND) -> None:
         """Start peers until there are so many, each by a random member; then wait until nothing is violated."""
@@ -104,17 +119,16 @@ class SimulatedCan:
 
     def crash(self, addresses: Iterable[str], *, lose_disk: bool = True) -> None:
         """Crash peers together, and note the values that no other peer has."""
-        addresses = list(addresses)
         for address in addresses:
             self.simulator.crash(address, lose_disk=lose_disk)
         if lose_disk:
             retained = {
-                (point, value)
+                (point, entry.value)
                 for address in self.addresses()
-                for point, values in self.storage(address).values.items()
-                for value in values
+                for point, entries in self.storage(address).entries.items()
+                for entry in entries.values()
             }
-            self.wiped |= {tag for tag, entry in self.stored.items() if entry not in retained}
+            self.wiped += self.ledger.lose(retained)
 
     def stop_left(self) -> None:
         """Stop the peers that have left."""
@@ -148,10 +162,25 @@ class SimulatedCan:
 
     def put(self, address: str, random: Random) -> None:
         """Put a new value at a random point."""
-        point, value = self.random_point(random), f"value {len(self.stored)}".encode()
-        tag = f"put {len(self.stored)}"
-        self.stored[tag] = point, value
+        self.store(address, self.random_point(random), f"value {len(self.ledger.tags)}".encode())
+
+    def store(self, address: str, point: CanPoint, value: bytes) -> None:
+        """Have a peer store a value."""
+        tag = self.ledger.issued(point, value, is_present=True, now=self.simulator.now)
         self.simulator.command(address, StoreAtPoint(tag=tag, point=point, value=value))
+
+    def remove(self, address: str, point: CanPoint, value: bytes) -> None:
+        """Have a peer remove a value."""
+        tag = self.ledger.issued(point, value, is_present=False, now=self.simulator.now)
+        self.simulator.command(address, RemoveAtPoint(tag=tag, point=point, value=value))
+
+    def look_up(self, random: Random) -> str:
+        """Look up a random point from a random member; the tag of the result."""
+        tag = f"lookup {self._lookups}"
+        self._lookups += 1
+        region = region_of(*self.random_point(random))
+        self.simulator.command(random.choice(self.members()), FindInRegion(tag=tag, region=region))
+        return tag
 
     def matching(self, region: Region) -> list[str]:
         """The peers that a multicast to a region must reach, once for each zone."""
@@ -209,7 +238,7 @@ class SimulatedCan:
         ]
 
     def value_violations(self) -> list[str]:
-        """A search of the whole space finds every stored value; to be called when the zones have settled."""
+        """A search of the whole space finds every stored value and no removed one, once the zones have settled."""
         tag = f"all at {self.simulator.now}"
         whole = region_of(*[None] * self.space.dimensions)
         self.simulator.command(self.addresses()[0], FindInRegion(tag=tag, region=whole))
@@ -217,12 +246,24 @@ class SimulatedCan:
         result = self.results.get(tag)
         if result is None or not result.is_complete:
             return ["a search of the whole space is not answered"]
-        values = {(value.point, value.value) for value in result.values}
-        return [
-            f"{tag} is lost"
-            for tag, entry in self.stored.items()
-            if tag in self.results and self.results[tag].is_complete and tag not in self.wiped and entry not in values
+        return self.ledger.violations({(value.point, value.value) for value in self.values.get(tag, ())})
+
+    def lookup_violations(self, random: Random, count: int = 20) -> list[str]:
+        """Lookups of random points are answered by their owners; to be called when the zones have settled."""
+        points = {f"lookup {self.simulator.now} {index}": self.random_point(random) for index in range(count)}
+        for tag, point in points.items():
+            self.simulator.command(random.choice(self.addresses()), FindInRegion(tag=tag, region=region_of(*point)))
+        self.wait(self.settings.request_timeout)
+        wrong = [
+            tag
+            for tag, point in points.items()
+            if (result := self.results.get(tag)) is None or not result.is_complete or result.owner != self.owner(point)
         ]
+        return [f"{len(wrong)} of {count} lookups did not reach the owner of their point"] if wrong else []
+
+    def owner(self, point: CanPoint) -> str | None:
+        """The peer whose zone contains a point."""
+        return next((a for a in self.addresses() if self.can(a).members.owned_claim(point) is not None), None)
 
     def multicast_violations(self, random: Random, *, is_flooded: bool = False) -> list[str]:
         """A multicast to a random region reaches each matching zone once; to be called when the zones have settled."""
@@ -246,111 +287,55 @@ class SimulatedCan:
         return sum(self.simulator.node(address).counts["requests.duplicates"] for address in self.addresses())
 
 
-class ScheduleStep(NamedTuple):
-    """One event of a schedule, the seed of its choices, and the seconds until the next one."""
+class ValueLedger:
+    """Which values must be there, and which must not, by the commands that were given and answered.
 
-    kind: str
-    seed: int
-    seconds: int
+    The last command on a value counts, once it is answered. Of commands at the same time either may have been the
+    last: then nothing is promised, until a later one is answered.
 
+    >>> ledger = ValueLedger()
+    >>> ledger.completed(ledger.issued(("a",), b"x", is_present=True, now=0))
+    >>> ledger.violations(set())
+    ["b'x' at ('a',) is lost"]
+    """
 
-class ScheduleReport(NamedTuple):
-    """What was wrong after a schedule, and the hash of everything that happened."""
+    def __init__(self) -> None:
+        self.tags: dict[str, tuple[tuple[CanPoint, bytes], bool, int]] = {}
+        self._open: set[str] = set()
+        self._last: dict[tuple[CanPoint, bytes], str] = {}
+        self._promised: dict[tuple[CanPoint, bytes], bool] = {}
 
-    violations: list[str]
-    trace_hash: str
-    peers: int
-    values: int
-    wiped: int
-    """Values whose last copy was on peers that failed together."""
+    def issued(self, point: CanPoint, value: bytes, *, is_present: bool, now: int) -> str:
+        """Note a command that stores or removes a value; its tag."""
+        tag, key = f"command {len(self.tags)}", (point, value)
+        self._promised.pop(key, None)
+        is_alone = not any(
+            self.tags[earlier][0] == key and now - self.tags[earlier][2] < COMMAND_LIMIT for earlier in self._open
+        )
+        self.tags[tag] = key, is_present, now
+        self._open.add(tag)
+        self._last[key] = tag if is_alone else ""
+        return tag
 
+    def completed(self, tag: str) -> None:
+        """Note that a command was answered."""
+        if tag in self._open:
+            self._open.remove(tag)
+            key, is_present, _ = self.tags[tag]
+            if self._last[key] == tag:
+                self._promised[key] = is_present
 
-def random_schedule(seed: int, steps: int = 10) -> list[ScheduleStep]:
-    """A schedule of random events; equal seeds give equal schedules."""
-    random = Random(seed)  # noqa: S311  a simulation, not a secret
-    kinds = random.choices(STEPS, weights=(3, 2, 2, 2, 2, 2, 3, 1), k=steps)
-    return [ScheduleStep(kind, random.getrandbits(32), random.choice((1, 5, 20, 60))) for kind in kinds]
+    def lose(self, retained: Collection[tuple[CanPoint, bytes | None]]) -> list[str]:
+        """Promise nothing more of values of which there is no copy left; these values."""
+        lost = [key for key, is_present in self._promised.items() if is_present and key not in retained]
+        for key in lost:
+            del self._promised[key]
+        return [f"{value!r} at {point}" for point, value in lost]
 
-
-def check_schedule(
-    seed: int, schedule: Sequence[ScheduleStep], *, peers: int = 14, space: Space | None = None
-) -> ScheduleReport:
-    """Run a schedule under loss, duplication and reordering; then heal, settle, and check everything."""
-    random = Random(seed)  # noqa: S311
-    settings = CanSettings(is_greedy=random.random() < 0.5)
-    network = SimulatedCan(seed=seed, space=space or Space(random.choice((2, 3, 4))), settings=settings)
-    network.grow(peers)
-    for _ in range(10):
-        network.put(random.choice(network.members()), random)
-    network.wait(20 * SECOND)
-    conditions = network.simulator.network
-    conditions.loss, conditions.duplication, conditions.reordering = random.choice((0, 0.05, 0.1)), 0.05, 0.1
-    for step in schedule:
-        _run_step(network, step)
-        network.wait(step.seconds * SECOND)
-        network.stop_left()
-    conditions.heal()
-    conditions.loss = conditions.duplication = conditions.reordering = 0
-    violations = network.settle()
-    if not violations:
-        network.wait(60 * SECOND)  # the last copies reach their owners
-        violations += network.value_violations()
-        for is_flooded in (False, False, False, True):
-            violations += network.multicast_violations(random, is_flooded=is_flooded)
-    return ScheduleReport(
-        violations, network.simulator.trace_hash(), len(network.addresses()), len(network.stored), len(network.wiped)
-    )
-
-
-def _run_step(network: SimulatedCan, step: ScheduleStep) -> None:
-    random = Random(step.seed)  # noqa: S311
-    simulator = network.simulator
-    addresses = network.addresses()
-    members = network.members() or addresses
-    spare = max(0, len(addresses) - 4)
-    if step.kind == "crash":  # fewer than the replicas of a value
-        network.crash(random.sample(addresses, min(2, spare)))
-        network.wait(90 * SECOND)
-    elif step.kind == "restart":
-        address = random.choice(addresses)
-        network.crash([address], lose_disk=False)
-        network.wait(random.choice((1, 10, 60)) * SECOND)
-        simulator.start(address)
-        if network.can(address).state != MEMBER and not network.can(address).members.claims:
-            simulator.command(address, JoinCan(contacts=tuple(a for a in addresses if a != address)))
-    elif step.kind == "join":
-        network.start([random.choice(addresses)])
-    elif step.kind == "leave" and spare:
-        address = random.choice(members)
-        if network.can(address).state == MEMBER:
-            simulator.command(address, LeaveCan())
-    elif step.kind == "pause":
-        simulator.pause(random.choice(addresses), random.choice((5, 30, 60)) * SECOND)
-    elif step.kind == "split":
-        shuffled = random.sample(addresses, len(addresses))
-        cut = random.randrange(1, len(addresses))
-        simulator.network.partition([shuffled[:cut], shuffled[cut:]])
-        network.wait(random.choice((10, 60, 120)) * SECOND)
-        network.put(random.choice(members), random)
-        network.wait(random.choice((10, 60, 120)) * SECOND)
-        simulator.network.heal()
-    elif step.kind == "put":
-        network.put(random.choice(members), random)
-    elif step.kind == "multicast":
-        command = MulticastToRegion(tag=str(step.seed), region=network.random_region(random), payload=b"during churn")
-        simulator.command(random.choice(members), command)
-
-
-def shrink_schedule(
-    schedule: Sequence[ScheduleStep], has_failed: Callable[[Sequence[ScheduleStep]], bool]
-) -> list[ScheduleStep]:
-    """Leave out steps as long as the schedule still fails."""
-    shortest = list(schedule)
-    index = 0
-    while index < len(shortest):
-        shorter = shortest[:index] + shortest[index + 1 :]
-        if has_failed(shorter):
-            shortest = shorter
-        else:
-            index += 1
-    return shortest
+    def violations(self, values: Collection[tuple[CanPoint, bytes]]) -> list[str]:
+        """Which of the promises the values that were found break."""
+        return [
+            f"{key[1]!r} at {key[0]} is {'lost' if is_present else 'there after its removal'}"
+            for key, is_present in self._promised.items()
+            if (key in values) != is_present
+        ]

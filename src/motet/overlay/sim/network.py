@@ -78,6 +78,10 @@ class Network:
         self.group_of = {}
         self.broken_links = set()
 
+    def calm(self) -> None:
+        """Lose, repeat and reorder nothing any more."""
+        self.loss = self.duplication = self.reordering = 0.0
+
     def break_link(self, left: str, right: str) -> None:
         """Break the link between two addresses, in both directions."""
         self.broken_links |= {(left, right), (right, left)}

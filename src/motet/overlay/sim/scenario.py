@@ -1,30 +1,25 @@
-"""Scenarios: what happens to a network of Pastry nodes and when, from a file or at random from a seed.
+"""Scenarios: what happens to a network of nodes and when, from a file or at random from a seed.
 
 A scenario is a list of steps at instants. A step that cannot be applied (its node does not run) has no effect, so that
-a scenario stays valid when steps are removed: `shrink` removes as many as it can while something is still violated.
+a scenario stays valid when steps are removed. `scenario_run` runs it in the simulator, `overlay.net` on processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from motet.model.errors import UsageError
-from motet.overlay.protocol.identifiers import identifier_of
-from motet.overlay.protocol.node import SECOND, NodeProtocol, Outcome
-from motet.overlay.protocol.pastry import Pastry
-from motet.overlay.protocol.scribe import PublishTopic, Scribe, SubscribeTopic, TopicDelivered, UnsubscribeTopic
-from motet.overlay.protocol.values import StoreValue, ValueStore, ValueStored
-from motet.overlay.sim.invariants import ring_violations, safety_violations, topic_violations, value_violations
+from motet.overlay.protocol.coordinates import Alphabet, CoordinateRange
+from motet.overlay.protocol.zones import Region, region_of
 from motet.overlay.sim.network import GeographicLatency, Network, UniformLatency
-from motet.overlay.sim.rings import LookupFigures, SimulatedRing
 
-CHECK_PERIOD = 30 * SECOND
+PASTRY, CAN = "pastry", "can"
 
-ACTIONS: dict[str, tuple[str, ...]] = {
+COMMON_ACTIONS: dict[str, tuple[str, ...]] = {
     "join": ("node",),
     "crash": ("node",),
     "restart": ("node",),
@@ -34,15 +29,34 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "break": ("node", "peer"),
     "repair": ("node", "peer"),
     "heal": (),
+    "calm": (),
     "lookups": ("rate", "seconds"),
-    "store": ("node", "key", "value"),
-    "subscribe": ("node", "topic"),
-    "unsubscribe": ("node", "topic"),
-    "publish": ("node", "topic", "value"),
 }
-"""The actions of a step with their arguments. Nodes are names: n0, n1, … in the order of their first start."""
+ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    PASTRY: {
+        **COMMON_ACTIONS,
+        "store": ("node", "key", "value"),
+        "subscribe": ("node", "topic"),
+        "unsubscribe": ("node", "topic"),
+        "publish": ("node", "topic", "value"),
+    },
+    CAN: {
+        **COMMON_ACTIONS,
+        "put": ("node", "point", "value"),
+        "remove": ("node", "point", "value"),
+        "multicast": ("node", "region", "value"),
+    },
+}
+"""The actions of a step with their arguments. Nodes are names: n0, n1, … in the order of their first start.
+
+`heal` ends partitions and repairs links, `calm` ends loss, repetition and reordering.
+"""
 
 OPTIONAL_ARGUMENTS = {"crash": ("lose_disk",)}
+COMMON_SETTINGS = ("protocol", "nodes", "latency", "loss", "duplication", "reordering", "settle")
+SETTINGS = {PASTRY: (*COMMON_SETTINGS, "leaf_size"), CAN: (*COMMON_SETTINGS, "dimensions", "greedy")}
+MAX_SECONDS = 10_000_000
+MAX_RATE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +79,11 @@ class ScenarioStep:
 class Scenario:
     """The size of a network, the behaviour of its links, the steps, and the time to settle after the last one."""
 
+    protocol: str = PASTRY
     nodes: int = 20
     leaf_size: int = 8
+    dimensions: int = 2
+    greedy: bool = False
     latency: str = "geographic"
     loss: float = 0.0
     duplication: float = 0.0
@@ -76,23 +93,12 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """The scenario as a file holds it."""
-        names = ("nodes", "leaf_size", "latency", "loss", "duplication", "reordering", "settle")
-        return {name: getattr(self, name) for name in names} | {"steps": [step.to_dict() for step in self.steps]}
+        settings = {name: getattr(self, name) for name in SETTINGS[self.protocol]}
+        return settings | {"steps": [step.to_dict() for step in self.steps]}
 
     def network(self) -> Network:
         latency = GeographicLatency() if self.latency == "geographic" else UniformLatency()
         return Network(latency=latency, loss=self.loss, duplication=self.duplication, reordering=self.reordering)
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioResult:
-    """What a run violated, when it was found, and the trace hash."""
-
-    violations: tuple[str, ...]
-    step: int
-    at: float
-    trace: str
-    figures: LookupFigures
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -114,47 +120,122 @@ def parse_scenario(value: Any, name: str = "the scenario") -> Scenario:
     """
     if not isinstance(value, dict):
         raise UsageError(f"{name} is no mapping", advice="Begin with a line such as `nodes: 20`.")
-    defaults = Scenario().to_dict()
-    unknown = sorted(set(value) - set(defaults))
+    protocol = value.get("protocol", PASTRY)
+    if protocol not in ACTIONS:
+        raise UsageError(f"{name}: protocol is {protocol!r}", advice=f"Use {' or '.join(ACTIONS)}.")
+    unknown = [key for key in value if key not in (*SETTINGS[protocol], "steps")]
     if unknown:
-        raise UsageError(f"{name}: {unknown[0]!r} is unknown", advice=f"The keys are {', '.join(defaults)}.")
-    settings = {key: item for key, item in value.items() if key != "steps"}
-    for key, item in settings.items():
-        kind = str if key == "latency" else (int, float)
-        if not isinstance(item, kind) or isinstance(item, bool):
-            raise UsageError(f"{name}: {key} is {item!r}", advice=f"Give a value such as {defaults[key]!r}.")
-    if settings.get("latency", "geographic") not in ("geographic", "uniform"):
-        raise UsageError(f"{name}: latency is {settings['latency']!r}", advice="Use geographic or uniform.")
-    if not 1 <= settings.get("nodes", 1) <= 100_000:
-        raise UsageError(f"{name}: nodes is {settings['nodes']}", advice="Use 1 to 100000.")
-    steps = [_parse_step(step, f"{name}, step {index}") for index, step in enumerate(value.get("steps") or [], 1)]
-    return Scenario(**settings, steps=tuple(sorted(steps, key=lambda step: step.at)))
+        advice = f"The keys for {protocol} are {', '.join((*SETTINGS[protocol], 'steps'))}."
+        raise UsageError(f"{name}: {unknown[0]!r} is unknown", advice=advice)
+    settings = {key: _parse_setting(key, item, name) for key, item in value.items() if key != "steps"}
+    scenario = Scenario(**settings)
+    steps = value.get("steps") or []
+    if not isinstance(steps, list):
+        raise UsageError(f"{name}: steps is no list", advice="Write each step as - {at: 10, do: crash, node: n3}.")
+    parsed = [_parse_step(step, scenario, f"{name}, step {index}") for index, step in enumerate(steps, 1)]
+    return replace(scenario, steps=tuple(sorted(parsed, key=lambda step: step.at)))
 
 
-def _parse_step(value: Any, name: str) -> ScenarioStep:
-    if not isinstance(value, dict) or not isinstance(value.get("at"), int | float):
+_CHOICES = {"latency": ("geographic", "uniform"), "protocol": (PASTRY, CAN), "greedy": (True, False)}
+_LIMITS = {
+    "nodes": (1, 100_000),
+    "leaf_size": (4, 128),
+    "dimensions": (1, 16),
+    "loss": (0, 0.99),
+    "duplication": (0, 1),
+    "reordering": (0, 1),
+    "settle": (0, MAX_SECONDS),
+}
+
+
+def _parse_setting(key: str, value: Any, name: str) -> Any:
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            advice = f"Use {' or '.join(str(choice).lower() for choice in _CHOICES[key])}."
+            raise UsageError(f"{name}: {key} is {value!r}", advice=advice)
+        return value
+    low, high = _LIMITS[key]
+    is_number = isinstance(value, int if isinstance(getattr(Scenario(), key), int) else (int, float))
+    if not is_number or isinstance(value, bool) or not low <= value <= high:
+        raise UsageError(f"{name}: {key} is {value!r}", advice=f"Use a number from {low} to {high}.")
+    return value
+
+
+def _parse_step(value: Any, scenario: Scenario, name: str) -> ScenarioStep:
+    if not isinstance(value, dict) or not _is_number(value.get("at"), MAX_SECONDS):
         raise UsageError(f"{name} has no time", advice="Write a step as {at: 10, do: crash, node: n3}.")
+    actions = ACTIONS[scenario.protocol]
     action = value.get("do")
-    if action not in ACTIONS:
-        raise UsageError(f"{name}: {action!r} is no action", advice=f"The actions are {', '.join(ACTIONS)}.")
+    if action not in actions:
+        known = ", ".join(actions)
+        raise UsageError(f"{name}: {action!r} is no action", advice=f"The actions for {scenario.protocol} are {known}.")
     arguments = {key: item for key, item in value.items() if key not in ("at", "do")}
-    missing = [key for key in ACTIONS[action] if key not in arguments]
-    unknown = sorted(set(arguments) - {*ACTIONS[action], *OPTIONAL_ARGUMENTS.get(action, ())})
+    missing = [key for key in actions[action] if key not in arguments]
+    unknown = sorted(set(arguments) - {*actions[action], *OPTIONAL_ARGUMENTS.get(action, ())})
     if missing or unknown:
         problem = f"{missing[0]} is missing" if missing else f"{unknown[0]!r} is unknown"
-        raise UsageError(f"{name}: {problem}", advice=f"{action} has {', '.join(ACTIONS[action]) or 'no arguments'}.")
+        raise UsageError(f"{name}: {problem}", advice=f"{action} has {', '.join(actions[action]) or 'no arguments'}.")
+    for key, item in arguments.items():
+        advice = _advice_on(key, item, scenario.dimensions)
+        if advice:
+            raise UsageError(f"{name}: {key} is {item!r}", advice=advice)
     return ScenarioStep(float(value["at"]), action, arguments)
+
+
+def _advice_on(key: str, value: Any, dimensions: int) -> str | None:
+    """What to write instead of a wrong argument; None if it is right."""
+    if key in ("node", "peer"):
+        return None if _is_name(value) else "Nodes are n0, n1, and so on."
+    if key == "nodes":
+        return None if isinstance(value, list) and all(map(_is_name, value)) else "Write a list: [n0, n1]."
+    if key in ("seconds", "rate"):
+        limit = MAX_SECONDS if key == "seconds" else MAX_RATE
+        return None if _is_number(value, limit) and value > 0 else f"Write a number above 0, up to {limit}."
+    if key == "lose_disk":
+        return None if isinstance(value, bool) else "Write true or false."
+    if key in ("point", "region"):
+        is_right = isinstance(value, list) and len(value) == dimensions
+        kinds = all(isinstance(item, str) or (key == "region" and _is_interval(item)) for item in value or ())
+        interval = "; an interval is [low, high], a free dimension null" if key == "region" else ""
+        return None if is_right and kinds else f"Write a list of {dimensions} texts{interval}."
+    return None if isinstance(value, str) else "Write a text, in quotes if it looks like a number."
+
+
+def _is_number(value: Any, limit: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value[:1] == "n" and value[1:].isdecimal() and value.isascii()
+
+
+def _is_interval(value: Any) -> bool:
+    if value is None:
+        return True
+    is_pair = isinstance(value, list) and len(value) == 2 and all(isinstance(bound, str) for bound in value)
+    return is_pair and value[0] <= value[1]
+
+
+def parse_region(value: list[Any]) -> Region:
+    """The region of a step: texts are fixed, pairs bounded, null is free."""
+    return region_of(*(CoordinateRange(*item) if isinstance(item, list) else item for item in value))
 
 
 # Random scenarios
 
 
-def random_scenario(seed: int, *, nodes: int = 20) -> Scenario:
+def random_scenario(seed: int, *, nodes: int | None = None, protocol: str = PASTRY) -> Scenario:
     """A scenario in which everything happens that the protocols promise to survive, drawn from a seed.
 
-    At most three nodes lose their values between two rounds of repair: a value has four replicas.
+    >>> random_scenario(1) == random_scenario(1), random_scenario(1, protocol="can").dimensions in (2, 3, 4)
+    (True, True)
     """
     random = Random(seed)  # noqa: S311  a simulation
+    return _random_can(random, nodes or 14) if protocol == CAN else _random_pastry(random, nodes or 20)
+
+
+def _random_pastry(random: Random, nodes: int) -> Scenario:
+    """At most three nodes lose their values between two rounds of repair: a value has four replicas."""
     names = [f"n{index}" for index in range(nodes)]
     steps: list[ScenarioStep] = []
     now = 5.0
@@ -221,213 +302,111 @@ def _add_epoch(random: Random, names: list[str], add: Callable[..., None]) -> No
         add("lookups", rate=2, seconds=20)
 
 
-# Runs
+def _random_can(random: Random, nodes: int) -> Scenario:
+    """At most two peers lose their values between two rounds of repair; links lose nothing at the end."""
+    names = [f"n{index}" for index in range(nodes)]
+    dimensions = random.choice((2, 3, 4))
+    alphabet = Alphabet()
+    values: list[tuple[list[str], str]] = []
+    steps: list[ScenarioStep] = []
+    now = 5.0
 
+    def add(action: str, *, after: float = 0, **arguments: Any) -> None:
+        nonlocal now
+        now = round(now + after + random.random(), 3)
+        steps.append(ScenarioStep(now, action, arguments))
 
-class ScenarioRun:
-    """One run of a scenario with a seed.
+    def point() -> list[str]:
+        return [alphabet.text_at(random.getrandbits(40), 2**40) for _ in range(dimensions)]
 
-    >>> scenario = Scenario(nodes=8, settle=120, steps=(ScenarioStep(5, "crash", {"node": "n3"}),))
-    >>> ScenarioRun(scenario, seed=1).run().violations
-    ()
-    """
+    def region() -> list[Any]:
+        pairs = zip(point(), point(), strict=True)
+        return [random.choice([low, [min(low, high), max(low, high)], None]) for low, high in pairs]
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        *,
-        seed: int,
-        is_detailed: bool = False,
-        observer: Callable[[SimulatedRing, str], None] | None = None,
-    ) -> None:
-        self.scenario = scenario
-        self._observer = observer or (lambda _ring, _what: None)
-        self.ring = SimulatedRing(
-            seed=seed,
-            network=scenario.network(),
-            leaf_size=scenario.leaf_size,
-            layers=_layers,
-            is_detailed=is_detailed,
+    def put() -> None:
+        is_again = values and random.random() < 0.3  # the same value again, perhaps after its removal
+        at, value = random.choice(values) if is_again else (point(), f"value {len(values)}")
+        values.append((at, value))
+        add("put", node=random.choice(names), point=at, value=value)
+
+    for _ in range(10):
+        put()
+    for _ in range(10):
+        now += random.choice((1, 5, 20, 60))
+        kinds = (
+            "crash",
+            "restart",
+            "join",
+            "leave",
+            "pause",
+            "split",
+            "links",
+            "put",
+            "remove",
+            "multicast",
+            "lookups",
         )
-        self.stored: dict[int, bytes | None] = {}
-        self._pending: dict[int, tuple[int, bytes | None]] = {}
-        self._subscribers: dict[int, set[str]] = {}
-        self._received: set[tuple[str, int, bytes]] = set()
-        self._violation: tuple[str, ...] = ()
-        self._applied = 0
-        self.ring.simulator.outcome_listeners.append(self._listen)
-
-    def run(self) -> ScenarioResult:
-        """Apply all steps, let the network settle, and check the invariants."""
-        ring, simulator = self.ring, self.ring.simulator
-        ring.build(self.scenario.nodes)
-        for index, step in enumerate(self.scenario.steps, 1):
-            simulator.schedule(int(step.at * SECOND), lambda index=index, step=step: self._apply(index, step))  # type: ignore[misc]
-        last = max((step.at for step in self.scenario.steps), default=0.0)
-        end = int((last + self.scenario.settle) * SECOND)
-        while simulator.now < end and not self._violation:
-            simulator.run(until=min(end, simulator.now + CHECK_PERIOD))
-            self._observer(ring, "")
-            self._violation = tuple(safety_violations(ring)[:1]) if not ring.figures.misdelivered else ()
-        if not self._violation:
-            self._violation = tuple(self._settled_violations())
-        return ScenarioResult(
-            self._violation, self._applied, simulator.now / SECOND, simulator.trace_hash(), ring.figures
-        )
-
-    def _settled_violations(self) -> Iterator[str]:
-        ring, simulator = self.ring, self.ring.simulator
-        if not ring.active:
-            yield "no node is active"
-            return
-        idle = [address for address in simulator.hosts if not ring.pastry(address).is_active]
-        yield from (f"{address} is {ring.pastry(address).state.value}, not active" for address in idle)
-        yield from ring_violations(ring)
-        yield from value_violations(ring, self.stored)
-        yield from topic_violations(ring)
-        ring.figures = LookupFigures()
-        ring.lookups(rate=10, until=simulator.now + 5 * SECOND)
-        self._received.clear()
-        for topic in sorted(self._subscribers):
-            simulator.command(ring.active[0].address, PublishTopic(tag=0, topic=topic, payload=b"last"))
-        simulator.run(until=simulator.now + 70 * SECOND)
-        figures = ring.figures
-        if figures.failed or figures.misdelivered:
-            yield f"after settling {figures.failed} lookups failed, {figures.misdelivered} were delivered wrongly"
-        for topic, subscribers in sorted(self._subscribers.items()):
-            alive = {address for address in subscribers if address in simulator.hosts}
-            missed = sorted(address for address in alive if (address, topic, b"last") not in self._received)
-            if missed:
-                yield f"{', '.join(missed)}: the last publication of a topic was not delivered"
-
-    def _apply(self, index: int, step: ScenarioStep) -> None:
-        self._applied = index
-        if self._violation:
-            return
-        arguments = step.arguments
-        node = arguments.get("node")
-        is_running = node in self.ring.simulator.hosts and node in {contact.address for contact in self.ring.active}
-        if node is not None and is_running == (step.action in ("join", "restart")):
-            return
-        getattr(self, f"_{step.action}")(**arguments)
-        self._observer(self.ring, str(step))
-
-    def _join(self, node: str) -> None:
-        if node not in self.ring.simulator.hosts and node not in self.ring.simulator.disks:
-            self.ring.join(contact=self.ring.contact(node))
-
-    def _crash(self, node: str, *, lose_disk: bool = True) -> None:
-        if len(self.ring.active) > 1:
-            self.ring.crash(node, lose_disk=lose_disk)
-            for subscribers in self._subscribers.values():
-                subscribers.discard(node)
-
-    def _restart(self, node: str) -> None:
-        if node not in self.ring.simulator.hosts and node in self.ring.simulator.disks:
-            self.ring.rejoin(self.ring.contact(node))
-
-    def _leave(self, node: str) -> None:
-        if len(self.ring.active) > 1:
-            self.ring.leave(node)
-            for subscribers in self._subscribers.values():
-                subscribers.discard(node)
-
-    def _pause(self, node: str, seconds: float) -> None:
-        self.ring.simulator.pause(node, int(seconds * SECOND))
-
-    def _partition(self, nodes: list[str]) -> None:
-        self.ring.network.partition([nodes])
-
-    def _break(self, node: str, peer: str) -> None:
-        self.ring.network.break_link(node, peer)
-
-    def _repair(self, node: str, peer: str) -> None:
-        self.ring.network.repair_link(node, peer)
-
-    def _heal(self) -> None:
-        self.ring.network.heal()
-
-    def _lookups(self, rate: float, seconds: float) -> None:
-        self.ring.lookups(rate=rate, until=self.ring.simulator.now + int(seconds * SECOND))
-
-    def _store(self, node: str, key: str, value: str) -> None:
-        number = identifier_of(key)
-        tag = len(self._pending) + 1
-        self._pending[tag] = (number, value.encode())
-        self.ring.simulator.command(node, StoreValue(tag=tag, key=number, value=value.encode()))
-
-    def _subscribe(self, node: str, topic: str) -> None:
-        self._subscribers.setdefault(identifier_of(topic), set()).add(node)
-        self.ring.simulator.command(node, SubscribeTopic(topic=identifier_of(topic)))
-
-    def _unsubscribe(self, node: str, topic: str) -> None:
-        self._subscribers.setdefault(identifier_of(topic), set()).discard(node)
-        self.ring.simulator.command(node, UnsubscribeTopic(topic=identifier_of(topic)))
-
-    def _publish(self, node: str, topic: str, value: str) -> None:
-        self.ring.simulator.command(node, PublishTopic(tag=0, topic=identifier_of(topic), payload=value.encode()))
-
-    def _listen(self, address: str, outcome: Outcome) -> None:
-        if isinstance(outcome, ValueStored) and outcome.tag in self._pending:
-            key, value = self._pending[outcome.tag]
-            self.stored[key] = value
-        elif isinstance(outcome, TopicDelivered):
-            self._received.add((address, outcome.topic, outcome.payload))
+        (kind,) = random.choices(kinds, weights=(3, 2, 2, 2, 2, 2, 1, 2, 3, 1, 1))
+        if kind == "put":
+            put()
+        elif kind == "remove":
+            at, value = random.choice(values)
+            add("remove", node=random.choice(names), point=at, value=value)
+        elif kind == "multicast":
+            add("multicast", node=random.choice(names), region=region(), value="during churn")
+        elif kind == "lookups":
+            add("lookups", rate=2, seconds=20)
+        elif kind == "split":
+            wait = random.choice((10, 60, 120))
+            add("partition", nodes=sorted(random.sample(names, random.randint(1, len(names) - 1))))
+            for _ in range(2):
+                now += wait
+                put()
+            at, value = random.choice(values)
+            add("remove", node=random.choice(names), point=at, value=value)
+            add("heal", after=random.choice((10, 60, 120)))
+        else:
+            _add_membership(random, kind, names, add)
+    add("heal")
+    add("calm")
+    return Scenario(
+        protocol=CAN,
+        nodes=nodes,
+        dimensions=dimensions,
+        greedy=random.random() < 0.5,
+        latency="uniform",
+        loss=random.choice([0.0, 0.05, 0.1]),
+        duplication=0.05,
+        reordering=0.1,
+        settle=1200,
+        steps=tuple(steps),
+    )
 
 
-def _layers(pastry: Pastry) -> list[NodeProtocol]:
-    return [ValueStore(pastry), Scribe(pastry)]
-
-
-def shrink(scenario: Scenario, *, seed: int, max_runs: int = 60) -> Scenario:
-    """Remove steps while the run still violates an invariant: first large pieces, then single steps.
-
-    Steps that end a disturbance stay: without them every network would violate something.
-    """
-    steps = list(scenario.steps)
-    size = max(1, len(steps) // 2)
-    runs = 0
-    while runs < max_runs:
-        index, is_smaller = 0, False
-        while index < len(steps) and runs < max_runs:
-            ending = [step for step in steps[index : index + size] if step.action in ("heal", "repair")]
-            candidate = steps[:index] + ending + steps[index + size :]
-            runs += 1
-            if (
-                len(candidate) < len(steps)
-                and ScenarioRun(replace(scenario, steps=tuple(candidate)), seed=seed).run().violations
-            ):
-                steps, is_smaller = candidate, True
-            else:
-                index += size
-        if size == 1 and not is_smaller:
-            break
-        size = max(1, size // 2)
-    return replace(scenario, steps=tuple(steps))
-
-
-@dataclass(frozen=True, slots=True)
-class SeedReport:
-    """The result of one seed and, if it violated something, the smallest schedule that still does."""
-
-    seed: int
-    result: ScenarioResult
-    shrunk: Scenario | None
-
-    def to_dict(self) -> dict[str, Any]:
-        report: dict[str, Any] = {"seed": self.seed, "trace": self.result.trace}
-        if self.shrunk is not None:
-            report |= {
-                "violations": list(self.result.violations),
-                "step": self.result.step,
-                "at": self.result.at,
-                "schedule": self.shrunk.to_dict(),
-            }
-        return report
-
-
-def run_seed(seed: int, scenario: Scenario | None = None, *, nodes: int = 20) -> SeedReport:
-    """Run a scenario, or the random one of the seed, and shrink it if it violates something."""
-    scenario = scenario or random_scenario(seed, nodes=nodes)
-    result = ScenarioRun(scenario, seed=seed).run()
-    return SeedReport(seed, result, shrink(scenario, seed=seed) if result.violations else None)
+def _add_membership(random: Random, kind: str, names: list[str], add: Callable[..., None]) -> None:
+    """Peers that crash, return, join, leave, stand still, or cannot reach each other."""
+    spare = max(0, len(names) - 4)
+    chosen = random.sample(names, min(2, spare)) if kind == "crash" else random.sample(names, 1)
+    if kind == "crash":  # fewer than the copies of a value; the next ones after these were made again
+        for name in chosen:
+            add("crash", node=name)
+            names.remove(name)
+        add("lookups", after=90, rate=1, seconds=5)
+    elif kind == "restart":
+        add("crash", node=chosen[0], lose_disk=False)
+        add("restart", after=random.choice((1, 10, 60)), node=chosen[0])
+    elif kind == "join":
+        names.append(f"n{1 + max(int(name[1:]) for name in names)}")
+        add("join", node=names[-1])
+    elif kind == "leave" and spare:
+        add("leave", node=chosen[0])
+        names.remove(chosen[0])
+    elif kind == "pause":
+        add("pause", node=chosen[0], seconds=random.choice((5, 30, 60)))
+    elif kind == "links":
+        links = [random.sample(names, 2) for _ in range(4)]
+        for name, peer in links:
+            add("break", node=name, peer=peer)
+        wait = random.choice((0, 20, 60))
+        for name, peer in random.sample(links, len(links)):
+            add("repair", after=wait, node=name, peer=peer)

@@ -1,0 +1,90 @@
+"""Pictures are well-formed and show what they are made from; those of the documentation are up to date."""
+
+import runpy
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from motet.model.errors import UsageError
+from motet.overlay.protocol.can_membership import TRANSITIONS
+from motet.overlay.protocol.zones import Space, Zone
+from motet.overlay.sim.drawing import (
+    draw_histogram,
+    draw_page,
+    draw_ring,
+    draw_ring_states,
+    draw_states,
+    draw_zones,
+)
+
+DOCS = Path(__file__).parents[3] / "docs"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_ring_shows_its_nodes_and_the_route() -> None:
+    """A circle for each node and one for the ring, an arrow for each hop."""
+    ring = draw_ring([0, 1 << 125, 1 << 126, 1 << 127], node=0, leaves=[1 << 125], route=[1 << 127, 0])
+    picture = fromstring(ring)  # noqa: S314  our own
+    assert len(picture.findall(f"{SVG}circle")) == 5
+    assert len(picture.findall(f"{SVG}path")) == 1
+
+
+def test_a_histogram_has_a_bar_for_each_number_of_hops() -> None:
+    """Bars of several networks stand beside each other."""
+    picture = fromstring(draw_histogram({"100": {1: 3, 2: 5}, "200": {2: 1}}))  # noqa: S314  our own
+    assert len(picture.findall(f"{SVG}rect")) == 3
+
+
+def halves(dimensions: int) -> dict[str, list[Zone]]:
+    space = Space(dimensions)
+    left, right = space.split(space.whole) or (space.whole, space.whole)
+    return {"a<": [left], "b": [right]}
+
+
+def test_zones_are_rectangles_coloured_by_load() -> None:
+    """The lower half of the first dimension is to the left; the highest load is the darkest; names are escaped."""
+    tree = fromstring(draw_zones(Space(2), halves(2), loads={"a<": 0, "b": 9}, path=["a<", "b"]))  # noqa: S314
+    rectangles = [(r.get("x"), r.get("width"), r.get("fill"), r[0].text) for r in tree.iter(f"{SVG}rect")]
+    assert rectangles == [("30.00", "300.00", "#ebf3fa", "a<: 0"), ("330.00", "300.00", "#08519c", "b: 9")]
+    assert [line.get("points") for line in tree.iter(f"{SVG}polyline")] == ["180.00,330.00 480.00,330.00"]
+
+
+def test_any_two_dimensions_can_be_drawn() -> None:
+    """Seen along the dimension in which they are split, zones lie above each other."""
+    tree = fromstring(draw_zones(Space(4), halves(4), dimensions=(3, 2)))  # noqa: S314
+    assert {(r.get("x"), r.get("width"), r.get("height")) for r in tree.iter(f"{SVG}rect")} == {
+        ("30.00", "600.00", "600.00")
+    }
+
+
+@pytest.mark.parametrize("dimensions", [(0, 0), (0, 2), (-1, 0)])
+def test_two_dimensions_of_the_space_are_needed(dimensions: tuple[int, int]) -> None:
+    """Anything else is refused."""
+    with pytest.raises(UsageError, match="cannot be drawn"):
+        draw_zones(Space(2), halves(2), dimensions=dimensions)
+
+
+def test_a_path_goes_between_peers_with_zones() -> None:
+    """An unknown peer is named."""
+    with pytest.raises(UsageError, match="c holds no zone"):
+        draw_zones(Space(2), halves(2), path=["c"])
+
+
+def test_states_are_boxes_with_an_arrow_for_each_change() -> None:
+    """The diagram has what the table has: changes between the same two states share an arrow, and a loop has none."""
+    picture = fromstring(draw_states(TRANSITIONS))  # noqa: S314  our own
+    states = {state for (state, _), target in TRANSITIONS.items() for state in (state, target)}
+    assert len(picture.findall(f"{SVG}rect")) == len(states)
+    assert len(picture.findall(f"{SVG}path")) == len({(s, t) for (s, _), t in TRANSITIONS.items() if s != t})
+
+
+def test_text_in_a_page_is_escaped() -> None:
+    """A step cannot add markup to the page."""
+    assert "<script>" not in draw_page("<script>", "<script>", [("1 s", "<script>", draw_ring_states({5: "active"}))])
+
+
+def test_the_pictures_of_the_documentation_are_up_to_date() -> None:
+    """They are what `python docs/overlay.py` writes."""
+    pictures = runpy.run_path(str(DOCS / "overlay.py"))["pictures"]()
+    assert {name: (DOCS / name).read_text(encoding="utf-8") for name in pictures} == pictures
