@@ -44,7 +44,7 @@ from benchmarks.streams import (
 )
 
 from motet.language.parse import parse
-from motet.model.batches import tick_record
+from motet.model.batches import Records, tick_record
 from motet.model.times import END_OF_TIME
 
 SIZES = (16_384, 65_536, 1_048_576)
@@ -101,14 +101,14 @@ def processor(workload: Workload, log: pa.RecordBatch, size: int, rounds: int) -
 
     def prepare() -> Callable[[], object]:
         ready = ready_processor(parse(workload.text))
-        return lambda: [ready.advance(batch, newest_end(batch)) for batch in record_batches]
+        return lambda: [ready.advance(Records(columns=batch), newest_end(batch)) for batch in record_batches]
 
     return len(log) / best(prepare, rounds).processor
 
 
 def _run(workload: Workload, record_batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     ready = ready_processor(parse(workload.text))
-    return [ready.advance(batch, newest_end(batch)) for batch in record_batches]
+    return [ready.advance(Records(columns=batch), newest_end(batch)).columns() for batch in record_batches]
 
 
 def measure_peers(workload: Workload) -> dict[str, Measured]:

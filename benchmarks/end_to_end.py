@@ -30,11 +30,10 @@ from benchmarks.measurement.records import newest_end, ready_processor
 from motet.codec.decode import decode_bytes
 from motet.engine.runtime import dataflow as dataflow_module
 from motet.engine.runtime import emission as emission_module
-from motet.engine.runtime import processor as processor_module
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.batches import event_records, stamp, tick_record
+from motet.model.batches import Records, event_records, stamp, tick_record
 from motet.model.terms import RDF_TYPE, XSD
 from motet.model.times import END_OF_TIME
 
@@ -115,9 +114,9 @@ def run(data: bytes, processor: Processor) -> int:
     for decoded in decode_bytes(data, "application/n-quads"):
         assert not decoded.rejected, "all events are valid"
         records = event_records(stamp(decoded.events, 0), offset)
-        notifications += len(processor.advance(records, newest_end(records)))
+        notifications += len(processor.advance(Records(columns=records), newest_end(records)))
         offset += len(decoded.events)
-    return notifications + len(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+    return notifications + len(processor.advance(Records(columns=tick_record(END_OF_TIME, offset)), END_OF_TIME))
 
 
 class Stages:
@@ -133,7 +132,7 @@ class Stages:
             ("match for detection", processor._dataflow.plan.leaf_matcher, "occurrences"),
             ("detect and deliver", processor._dataflow, "_emit_run"),
             ("notifications of detection", emission_module, "emit_occurrences"),
-            ("sort", processor_module, "merge_notifications"),
+            ("sort", dataflow_module, "merge_notifications"),
             ("processor", processor, "advance"),
         ]
         with ExitStack() as stack:

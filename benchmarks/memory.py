@@ -27,7 +27,7 @@ from benchmarks.streams import WITHIN, Intervals, keyed_intervals
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Context
-from motet.model.batches import event_records
+from motet.model.batches import Records, event_records
 from motet.model.terms import RDF_TYPE
 
 FIRST_WINDOWS = 10  # ignored: the state fills
@@ -86,7 +86,7 @@ def samples(windows: int, each: int) -> list[Sample]:
     processor.activate(parse(document()))
     taken = []
     for batch in batches(log(windows, each), each):
-        processor.advance(batch, newest_end(batch))
+        processor.advance(Records(columns=batch), newest_end(batch))
         gc.collect(0)
         rows = processor.statistics()["rows"]
         strings = len(processor.dictionary.terms) + len(processor.dictionary.events)

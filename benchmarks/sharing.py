@@ -26,7 +26,7 @@ from benchmarks.streams import SECOND, A, keyed_points
 
 from motet.language.parse import parse
 from motet.language.syntax import Event, Subscription
-from motet.model.batches import event_records, tick_record
+from motet.model.batches import Records, event_records, tick_record
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
 
@@ -93,7 +93,9 @@ def measure(
 
         def run() -> None:
             nonlocal notifications
-            notifications = sum(len(processor.advance(batch, newest_end(batch))) for batch in record_batches)
+            notifications = sum(
+                len(processor.advance(Records(columns=batch), newest_end(batch))) for batch in record_batches
+            )
 
         return run
 

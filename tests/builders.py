@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from motet.engine.match.matcher import Matcher
+from motet.engine.runtime.emission import emit_solutions
 from motet.engine.runtime.processor import Processor
 from motet.fuzz.case import timed_event
 from motet.lake import Snapshot
 from motet.language.parse import parse
-from motet.model.batches import RECORDS, RecordRow, record_rows
+from motet.model.batches import RECORDS, NotificationBatch, RecordRow, Records, record_rows
 from motet.model.batches import record_batch as batch_of_rows
 from motet.model.records import (
     CONTROL_KINDS,
@@ -155,11 +157,17 @@ class LogProcessor(Processor):
 
     _committed_frontier: int | None = None
 
-    def advance(self, records: pa.RecordBatch, frontier: FrontierAfter = None) -> pa.RecordBatch:
+    def commit(self, records: pa.RecordBatch, frontier: FrontierAfter = None) -> pa.RecordBatch:
+        """The notifications that the next records make final; their frontier is computed, or that of a timeline."""
         if isinstance(frontier, FrontierTimeline):
-            return super().advance(records, frontier)
+            return self.advance(Records(columns=records), frontier).columns()
         stored, self._committed_frontier = committed(records, self._committed_frontier)
-        return super().advance(stored, self._committed_frontier)
+        return self.advance(Records(columns=stored), self._committed_frontier).columns()
+
+
+def matched(matcher: Matcher, events: Records) -> NotificationBatch:
+    """The notifications of single-event subscriptions for some events."""
+    return emit_solutions(matcher.solve(events), events)
 
 
 # N-Quads

@@ -14,7 +14,7 @@ from benchmarks.streams import KINDS, Column, Intervals, Pairs, Points
 
 from motet.engine.runtime.processor import Processor
 from motet.language.syntax import Subscription
-from motet.model.batches import EVENTS, TIME, TRIPLE, event_records, tick_record
+from motet.model.batches import EVENTS, TIME, TRIPLE, Records, event_records, tick_record
 from motet.model.terms import RDF_TYPE
 
 NS = "http://example.org/"
@@ -71,7 +71,7 @@ def ready_processor(subscriptions: Iterable[Subscription]) -> Processor:
     """A processor with active subscriptions and built indexes, before a log whose first offset is 0."""
     processor = Processor()
     processor.activate(subscriptions)
-    processor.advance(tick_record(0, -1), 0)
+    processor.advance(Records(columns=tick_record(0, -1)), 0)
     return processor
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from random import Random
@@ -21,7 +20,7 @@ from motet.fuzz.processor_engines import (
     random_batches,
 )
 from motet.fuzz.subscriptions import EngineCapabilities
-from motet.model.batches import RECORDS, notification_batch, record_rows
+from motet.model.batches import RECORDS, NotificationBatch, Records
 from motet.reference import (
     EventRecord,
     Record,
@@ -39,19 +38,14 @@ class ReferenceProcessor:
     log: list[Record] = field(default_factory=list)
     late_by: int = 0  # a mutant: emission offsets are too large by this number of records
 
-    def advance(self, records: pa.RecordBatch, frontier: int | None) -> pa.RecordBatch:
+    def advance(self, records: Records, frontier: int | None) -> NotificationBatch:
         begin = len(self.log)
-        self.log.extend(read(records))
+        self.log.extend(map(stored_record, records.rows()))
         emitted = evaluate_written(WrittenLog(tuple(self.log), frontier), ontology=self.settings.background)
         last = len(self.log) - 1
-        return notification_batch(
-            (notification, min(at + self.late_by, last)) for at, notification in emitted if at >= begin
+        return NotificationBatch(
+            rows=[(notification, min(at + self.late_by, last)) for at, notification in emitted if at >= begin]
         )
-
-
-def read(records: pa.RecordBatch) -> Iterable[Record]:
-    """The records of a batch as records of the reference engine."""
-    return map(stored_record, record_rows(records))
 
 
 def restore(processor: RecordProcessor, earlier_records: EarlierRecords) -> RecordProcessor:

@@ -10,7 +10,7 @@ from motet.engine.runtime.processor import Processor
 from motet.lake import Lake
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.model.batches import EventRow, notification_rows
+from motet.model.batches import EventRow, Records, notification_rows
 
 SECOND = 1_000_000
 EVENTS = 60
@@ -43,7 +43,8 @@ def append(lake: Lake, numbers: Sequence[int]) -> None:
 def expected(lake: Lake) -> list[str]:
     """What the log means, by one kernel in this process."""
     processor = Processor()
-    return lines([processor.advance(*pair) for pair in lake.snapshot().log_records()])
+    pairs = lake.snapshot().log_records()
+    return lines([processor.advance(Records(columns=records), frontier).columns() for records, frontier in pairs])
 
 
 def lines(batches: Iterable[pa.RecordBatch]) -> list[str]:

@@ -140,7 +140,7 @@ class InProcessBackend:
         if first is None:
             first = self._restore_from_controls(snapshot, stop)
         for records, frontier in snapshot.log_records(first, stop):
-            self._processor.advance(records, frontier)
+            self._processor.advance(Records(columns=records), frontier)
         self._offset = self._saved_to = stop
 
     def save_state(self) -> None:
@@ -172,7 +172,7 @@ class InProcessBackend:
         """Process only control records up to the first offset whose events matter, and return that offset."""
         first = _first_relevant_offset(snapshot, stop)
         for records in snapshot.controls(0, first):
-            self._processor.advance(records, None)
+            self._processor.advance(Records(columns=records), None)
         self._processor.seek(first)
         return first
 
@@ -183,12 +183,12 @@ class InProcessBackend:
         first, frontier = self._offset, snapshot.frontier_at(stop)
         batches = recent.batches(first, stop)
         if batches is not None and len(batches) == 1 and len(batches[0]) == stop - first:
-            emitted = [self._processor.process(batches[0], frontier)]
+            emitted = [self._processor.advance(batches[0], frontier)]
         else:
             read = snapshot.records(first, stop) if batches is None else (batch.columns() for batch in batches)
             slices = (_slice(batch, first, stop) for batch in read)
             pairs = with_frontiers(slices, lambda: frontier)
-            emitted = [self._processor.process(Records(columns=records), after) for records, after in pairs]
+            emitted = [self._processor.advance(Records(columns=records), after) for records, after in pairs]
         self._offset = stop
         return [batch for batch in emitted if len(batch)]
 

@@ -21,7 +21,7 @@ from motet.fuzz.case import Case
 from motet.fuzz.oracle import emission_lines
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.model.batches import RecordRow, Triple, notification_rows, record_batch
+from motet.model.batches import NotificationBatch, RecordRow, Records, Triple, notification_rows, record_batch
 from motet.model.records import (
     EVENT,
     UNCOMMITTED,
@@ -48,8 +48,8 @@ EarlierRecords = Callable[[int], Iterable[LogRecords]]  # the records before an 
 class RecordProcessor(Protocol):
     """The interface of the processor for its hosts."""
 
-    def advance(self, records: pa.RecordBatch, frontier: int | None) -> pa.RecordBatch:
-        """Process the next RECORDS of the log, after which the frontier is given; returns the NOTIFICATIONS they made
+    def advance(self, records: Records, frontier: int | None) -> NotificationBatch:
+        """Process the next records of the log, after which the frontier is given; returns the notifications they made
         final.
         """
         ...
@@ -106,8 +106,8 @@ class ProcessorEngine:
         processor = self.create(ProcessorSettings(background, earlier_records))
         emissions = []
         for batch, frontier in random_batches(log, len(log.records), random, self.cut_probabilities):
-            rows = notification_rows(processor.advance(batch, frontier))
-            emissions += [(log.case_offsets[offset], notification) for notification, offset in rows]
+            notifications = processor.advance(Records(columns=batch), frontier).rows()
+            emissions += [(log.case_offsets[offset], notification) for notification, offset in notifications]
             if random.random() < RESTORE_PROBABILITY:
                 processor = self.restore(processor, earlier_records)
         return emission_lines(emissions, offsets=self.has_offsets)

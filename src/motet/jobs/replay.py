@@ -26,7 +26,16 @@ from motet.engine.runtime.processor import Processor
 from motet.jobs.run import write_notifications
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription
-from motet.model.batches import TIME, Triple, micros, notification_rows, record_batch, record_rows, tick_record
+from motet.model.batches import (
+    TIME,
+    Records,
+    Triple,
+    micros,
+    notification_rows,
+    record_batch,
+    record_rows,
+    tick_record,
+)
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
@@ -342,7 +351,7 @@ def _replay_batches(
             on_progress(len(records))
 
     for records, frontier in view.controls.interleave(events()):
-        yield processor.advance(records, frontier)
+        yield processor.advance(Records(columns=records), frontier).columns()
     on_pending(processor.pending_instants().tolist())
 
 

@@ -19,7 +19,16 @@ from motet.engine.runtime.processor import Processor
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription
 from motet.lint.unknown_names import UnknownName, UnknownNames
-from motet.model.batches import EventRow, Triple, event_records, event_rows, notification_batch, stamp, tick_record
+from motet.model.batches import (
+    EventRow,
+    Records,
+    Triple,
+    event_records,
+    event_rows,
+    notification_batch,
+    stamp,
+    tick_record,
+)
 from motet.model.control import entailment_of
 from motet.model.notification_lines import sorted_lines
 from motet.model.times import END_OF_TIME
@@ -143,9 +152,10 @@ def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunS
     notifications: list[pa.RecordBatch] = []
     offset = 0
     for events in files:
-        notifications.append(processor.advance(event_records(events, offset), None))
+        notifications.append(processor.advance(Records(columns=event_records(events, offset)), None).columns())
         offset += len(events)
-    notifications.append(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+    end = Records(columns=tick_record(END_OF_TIME, offset))
+    notifications.append(processor.advance(end, END_OF_TIME).columns())
     return files.summary(write_notifications(notifications, sink))
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from motet.engine.runtime.processor import Processor
 from motet.jobs.replay import OnProgress
 from motet.lake import Snapshot
+from motet.model.batches import Records
 from motet.model.notification_lines import json_lines
 from motet.model.records import Subscribe, Unsubscribe
 from motet.model.timeline import FrontierTimeline, LogRecords
@@ -174,7 +175,7 @@ def recompute(
 
     processor = Processor(earlier_records=records)
     for batch, frontier in records(snapshot.notifications_end):
-        yield from table_rows(processor.advance(batch, frontier))
+        yield from table_rows(processor.advance(Records(columns=batch), frontier).columns())
         on_progress(len(batch))
 
 

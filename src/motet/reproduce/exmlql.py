@@ -17,7 +17,7 @@ from motet.engine.match.xml_index import BlockIndex
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.model.batches import RecordRow, record_batch
+from motet.model.batches import RecordRow, Records, record_batch
 from motet.model.records import EVENT, Subscribe
 from motet.model.times import UNITS, parse_datetime
 from motet.model.xml_document import parse_stored_xml
@@ -92,16 +92,16 @@ def _run(subscriptions: Sequence[str], documents: Sequence[bytes]) -> tuple[floa
     processor = Processor()
     names = [f"s{number}" for number in range(len(subscriptions))]
     rows = [Subscribe(name, text).to_row() for name, text in zip(names, subscriptions, strict=True)]
-    processor.advance(record_batch([row._replace(offset=offset) for offset, row in enumerate(rows)]), None)
+    processor.advance(Records(rows=[row._replace(offset=offset) for offset, row in enumerate(rows)]), None)
     first = len(rows) + 1
     other = RecordRow(len(rows), EVENT, "urn:other", BEGIN, BEGIN, None, False, None, (), payload=b"<other/>")
-    processor.advance(record_batch([other]), None)  # builds the index
+    processor.advance(Records(rows=[other]), None)  # builds the index
     events = record_batch(
         RecordRow(first + i, EVENT, f"urn:e:{i}", _time(i), _time(i), None, False, None, (), payload=data)
         for i, data in enumerate(documents)
     )
     start = time.perf_counter()
-    notifications = processor.advance(events, _time(len(documents)) + UNITS["d"])
+    notifications = processor.advance(Records(columns=events), _time(len(documents)) + UNITS["d"])
     return time.perf_counter() - start, len(notifications)
 
 

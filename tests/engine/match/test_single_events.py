@@ -4,10 +4,10 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from tests.builders import matched
 
 from motet.engine.match.matcher import Matcher
 from motet.engine.match.single_events import single_event_matcher
-from motet.engine.runtime.emission import emit_solutions
 from motet.language.parse import parse
 from motet.model.batches import EVENTS, EventRow, Records
 from motet.model.errors import EngineError
@@ -26,7 +26,7 @@ def batch(event: EventRow) -> pa.RecordBatch:
 
 
 def told(matcher: Matcher, event: EventRow = EVENT) -> list[Notification]:
-    return [notification for notification, _ in emit_solutions(matcher, Records(columns=batch(event))).rows()]
+    return [notification for notification, _ in matched(matcher, Records(columns=batch(event))).rows()]
 
 
 def match(body: str, event: EventRow = EVENT, **settings: object) -> list[tuple[tuple[str, str], ...]]:

@@ -34,7 +34,7 @@ def record(kind: str, offset: int, name: str, text: str | None = None) -> pa.Rec
 
 
 def subscribe(processor: LogProcessor, number: int, offset: int) -> None:
-    processor.advance(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
+    processor.commit(record("subscribe", offset, f"s{number}", f"SUBSCRIPTION s{number} {TEXTS[number]}"))
 
 
 def plan_of(processor: LogProcessor) -> dict[str, object]:
@@ -76,7 +76,7 @@ def test_the_plan_follows_from_the_active_subscriptions(changes: list[tuple[int,
     for offset, (number, is_checked) in enumerate(changes):
         if number in active:
             active.remove(number)
-            processor.advance(record("unsubscribe", offset, f"s{number}"))
+            processor.commit(record("unsubscribe", offset, f"s{number}"))
         else:
             active.add(number)
             subscribe(processor, number, offset)
@@ -116,7 +116,7 @@ def with_subscriptions(count: int, *, has_edges: bool) -> LogProcessor:
     for number in range(count):
         events = f"EVENT a : <urn:A{number}> EVENT b : <urn:B{number}>"
         text = f"SUBSCRIPTION t{number} {events} WHEN a BEFORE b WITHIN 5 s CONTEXT continuous"
-        processor.advance(record("subscribe", number, f"t{number}", text))
+        processor.commit(record("subscribe", number, f"t{number}", text))
     plan_of(processor)
     return processor
 
@@ -130,7 +130,7 @@ def test_a_change_costs_the_same_among_20_and_among_200(has_edges: bool) -> None
     def change(processor: LogProcessor, offset: int) -> None:
         subscribe(processor, 1, offset)
         processor._dataflow.update_plan()
-        processor.advance(record("unsubscribe", offset + 1, "s1"))
+        processor.commit(record("unsubscribe", offset + 1, "s1"))
 
     few, many = (with_subscriptions(count, has_edges=has_edges) for count in (20, 200))
     for processor in (few, many):  # fill the caches
@@ -152,7 +152,7 @@ def test_compiled_leaves_of_another_processor_are_not_confused_with_ones_own() -
     first.activate(subscriptions("p", "x"))
     second = LogProcessor.spawn(first._dataflow, subscriptions("r", "z"))
     events = record_batch(event(0, "p"), event(1, "r"), event(2, "q"), event(3, "none"))
-    assert [processor.advance(events, 3).column("events").to_pylist() for processor in (first, second)] == [
+    assert [processor.commit(events, 3).column("events").to_pylist() for processor in (first, second)] == [
         [["urn:0", "urn:2"]],
         [["urn:1", "urn:2"]],
     ]

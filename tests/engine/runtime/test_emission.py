@@ -6,13 +6,14 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from tests.builders import matched
 from tests.engine.match.random_leaves import leaves_of, random_background, random_batch, random_leaf
 
 from motet.engine.match.matcher import Matcher
-from motet.engine.runtime.emission import MAX_SMALL, emit_solutions
+from motet.engine.runtime.emission import MAX_SMALL
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
-from motet.model.batches import RecordRow, Records, event_records, event_rows, notification_rows, record_batch
+from motet.model.batches import RecordRow, Records, event_records, event_rows, record_batch
 from motet.model.notifications import Notification
 
 Told = list[tuple[Notification, int]]
@@ -30,11 +31,11 @@ def by_event(found: Told) -> Told:
 
 
 def emitted(matcher: Matcher, rows: list[RecordRow]) -> Told:
-    return list(emit_solutions(matcher, Records(rows=rows)).rows())
+    return matched(matcher, Records(rows=rows)).rows()
 
 
 def emitted_columns(matcher: Matcher, events: pa.RecordBatch) -> Told:
-    return list(emit_solutions(matcher, Records(columns=events)).rows())
+    return matched(matcher, Records(columns=events)).rows()
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
@@ -68,7 +69,7 @@ def test_index_decided_leaves_need_no_columns() -> None:
         triples = tuple((f"<urn:e:{n}>", f"<urn:{name}>", value) for name, value in values.items())
         rows.append(RecordRow(n + 5, "event", f"urn:e:{n}", n, n + 1, None, False, None, triples))
     found = emitted(matcher, rows)
-    assert emit_solutions(matcher, Records(rows=rows)).is_small
+    assert matched(matcher, Records(rows=rows)).is_small
     assert [offset for _, offset in found] == [5, 5, 5, 6, 6, 6]
     assert by_event(found) == by_event(emitted_columns(matcher, record_batch(rows)))
 
@@ -78,7 +79,7 @@ def test_many_hits_make_columns() -> None:
     texts = (f"SUBSCRIPTION s{n} EVENT e {{ ?e <urn:p> ?x }} WHEN e" for n in range(MAX_SMALL + 1))
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)), entailment="none")
     row = RecordRow(0, "event", "urn:e", 0, 0, None, False, None, (("<urn:e>", "<urn:p>", '"1"'),))
-    assert not emit_solutions(matcher, Records(rows=[row])).is_small
+    assert not matched(matcher, Records(rows=[row])).is_small
     assert len(emitted(matcher, [row])) == MAX_SMALL + 1
 
 
@@ -93,8 +94,8 @@ def test_the_processor_continues_after_either() -> None:
     for processor in (first, second):
         processor.activate(parse(text))
         processor.snapshot()  # puts the subscription to work
-    found = first.process(Records(rows=rows), 12)
-    assert found.is_small and found.rows() == list(notification_rows(second.advance(record_batch(rows), 12)))
+    found = first.advance(Records(rows=rows), 12)
+    assert found.is_small and found.rows() == second.advance(Records(columns=record_batch(rows)), 12).rows()
     assert first.dump() == second.dump()
 
 
@@ -110,7 +111,7 @@ def test_composite_subscriptions_and_ticks_are_processed_in_either_form() -> Non
     for processor in (small, columns):
         processor.activate(parse(text))
     for rows, frontier in ((events[:1], 4), (events[1:], 6), ([tick], 9)):
-        found = small.process(Records(rows=rows), frontier).rows()
-        assert found == list(notification_rows(columns.advance(record_batch(rows), frontier)))
+        found = small.advance(Records(rows=rows), frontier).rows()
+        assert found == columns.advance(Records(columns=record_batch(rows)), frontier).rows()
         assert small.dump() == columns.dump()
     assert small.statistics()["rows"] > 0

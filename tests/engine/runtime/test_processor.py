@@ -37,7 +37,7 @@ def test_a_condition_is_evaluated_on_events_of_one_instant() -> None:
     pattern = "a AND b FILTER(?a != ?b) WITHIN 9 s CONTEXT chronicle"
     text = f"SUBSCRIPTION s EVENT a : <urn:A> EVENT b : <urn:B> WHEN {pattern} SELECT ?a"
     subscribe = control_row(0, "subscribe", "s", text)
-    found = processor.advance(
+    found = processor.commit(
         record_batch(subscribe, event(1, "2", 5, "A"), event(2, "1", 5, "B"), event(3, "3", 6, "C"))
     )
     assert found.column("events").to_pylist() == [["urn:1", "urn:2"]]
@@ -53,7 +53,7 @@ def test_a_subscription_gets_no_pair_with_an_event_from_before_it() -> None:
         event(3, "y", 2, "A"),
         event(4, "z", 3, "B"),
     ]
-    found = processor.advance(record_batch(*rows))
+    found = processor.commit(record_batch(*rows))
     notifications = sorted(
         zip(found.column("subscription").to_pylist(), found.column("events").to_pylist(), strict=True)
     )
@@ -63,7 +63,7 @@ def test_a_subscription_gets_no_pair_with_an_event_from_before_it() -> None:
 def test_unsubscribing_drops_the_state_of_unused_nodes() -> None:
     """A node is dropped with its last subscription; other nodes are not affected."""
     processor = LogProcessor()
-    processor.advance(
+    processor.commit(
         record_batch(
             control_row(0, "subscribe", "one", PAIR.format("one", "chronicle")),
             control_row(1, "subscribe", "two", PAIR.format("two", "recent")),
@@ -71,9 +71,9 @@ def test_unsubscribing_drops_the_state_of_unused_nodes() -> None:
         )
     )
     before = processor.statistics()["rows"]
-    processor.advance(record_batch(control_row(3, "unsubscribe", "one"), event(4, "y", 2, "X")))
+    processor.commit(record_batch(control_row(3, "unsubscribe", "one"), event(4, "y", 2, "X")))
     assert 0 < processor.statistics()["rows"] < before
-    processor.advance(record_batch(control_row(5, "unsubscribe", "two"), event(6, "u", 3, "X")))
+    processor.commit(record_batch(control_row(5, "unsubscribe", "two"), event(6, "u", 3, "X")))
     assert processor.statistics() == {"subscriptions": 0, "planned": 0, "nodes": 0, "rows": 0, "terms": 0, "events": 0}
 
 
@@ -92,15 +92,15 @@ def test_a_removed_subscription_leaves_nothing_behind() -> None:
     derives = "SUBSCRIPTION derives EVENT a : <urn:A> EVENT b : <urn:B> WHEN a BEFORE b WITHIN 9 s CONTEXT chronicle"
     stays = control_row(1000, "subscribe", "derives", f"{derives} CONSTRUCT {{ ?this a <urn:C> }}")
     earlier.append(record_batch(stays, event(1001, "x", 1, "A"), event(1002, "y", 2, "B"), event(1003, "z", 3, "A")))
-    processor.advance(earlier[0])
+    processor.commit(earlier[0])
     sizes = []
     for number in range(100):
         text = f"SUBSCRIPTION s {TRANSIENT[number % 4].format(number)}"
         offset = 2000 + 3 * number
-        processor.advance(
+        processor.commit(
             record_batch(control_row(offset, "subscribe", "s", text), event(offset + 1, f"e{offset}", 3, "X"))
         )
-        processor.advance(record_batch(control_row(offset + 2, "unsubscribe", "s")))
+        processor.commit(record_batch(control_row(offset + 2, "unsubscribe", "s")))
         sizes.append((processor.statistics(), len(processor.dump())))
     assert sizes == [sizes[0]] * 100
 
@@ -110,7 +110,7 @@ def test_a_cycle_is_refused_before_it_is_registered() -> None:
     processor = LogProcessor()
     one = "SUBSCRIPTION one EVENT a : <urn:A> WHEN a CONSTRUCT { ?this a <urn:B> }"
     two = "SUBSCRIPTION two EVENT b : <urn:B> WHEN b CONSTRUCT { ?this a <urn:A> }"
-    processor.advance(record_batch(control_row(0, "subscribe", "one", one)))
+    processor.commit(record_batch(control_row(0, "subscribe", "one", one)))
     with pytest.raises(UsageError, match="one, two feed each other in a cycle"):
         processor.refuse_cycles(parse(two))
 
@@ -121,9 +121,9 @@ def test_notifications_are_ordered_by_emission_offset_and_time() -> None:
         control_row(0, "subscribe", "s", PAIR.format("s", "unrestricted")),
         *(event(number, f"e{number}", number, "AB"[number % 2]) for number in range(1, 30)),
     ]
-    whole = LogProcessor().advance(record_batch(*rows)).column("events").to_pylist()
+    whole = LogProcessor().commit(record_batch(*rows)).column("events").to_pylist()
     processor = LogProcessor()
-    apart = [events for row in rows for events in processor.advance(record_batch(row)).column("events").to_pylist()]
+    apart = [events for row in rows for events in processor.commit(record_batch(row)).column("events").to_pylist()]
     assert apart == whole
 
 
@@ -141,7 +141,7 @@ def test_subscriptions_of_one_node_get_what_each_would_get_alone() -> None:
         name: control_row(at, "subscribe", name, f"SUBSCRIPTION {name} {t}")
         for at, (name, t) in enumerate(texts.items())
     }
-    together = LogProcessor().advance(record_batch(*asked.values(), *events)).to_pylist()
+    together = LogProcessor().commit(record_batch(*asked.values(), *events)).to_pylist()
     for name, one in asked.items():
-        alone = LogProcessor().advance(record_batch(one, *events)).to_pylist()
+        alone = LogProcessor().commit(record_batch(one, *events)).to_pylist()
         assert len(alone) > 10 and [row for row in together if row["subscription"] == name] == alone

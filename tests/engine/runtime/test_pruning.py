@@ -63,10 +63,10 @@ STREAM = stream(1, 1000 * WINDOW)
 def test_state_stays_as_large_as_its_window(pattern: str) -> None:
     """After a thousand windows the state is no larger than after ten."""
     processor = LogProcessor()
-    processor.advance(subscribe(pattern))
+    processor.commit(subscribe(pattern))
     sizes = []
     for begin, end in ((0, 10), (10, 500), (500, 1000)):
-        processor.advance(STREAM.slice(begin * WINDOW, (end - begin) * WINDOW))
+        processor.commit(STREAM.slice(begin * WINDOW, (end - begin) * WINDOW))
         sizes.append(len(processor.dump()))
     assert max(sizes) <= 2 * sizes[0]
 
@@ -80,13 +80,13 @@ def test_a_long_backfill_is_complete() -> None:
     """The results of a backfill survive that the dictionary is compacted while it runs."""
     pattern = "a BEFORE b WITHIN 9 s CONTEXT chronicle SELECT ?a ?r"
     at_once, later = LogProcessor(), LogProcessor(earlier_records=lambda _: [committed(STREAM)])
-    at_once.advance(subscribe(pattern))
-    expected = at_once.advance(STREAM)
-    later.advance(subscribe(pattern))
-    later.advance(STREAM)
+    at_once.commit(subscribe(pattern))
+    expected = at_once.commit(STREAM)
+    later.commit(subscribe(pattern))
+    later.commit(STREAM)
     row = subscribe(pattern).to_pylist()[0]
     text = row["text"].replace("SUBSCRIPTION s", 'SUBSCRIPTION t SINCE "1970-01-01T00:00:00Z"')
     since = {**row, "offset": 1000 * WINDOW, "id": "t", "text": text}
-    found = later.advance(pa.RecordBatch.from_pylist([since], RECORDS))
+    found = later.commit(pa.RecordBatch.from_pylist([since], RECORDS))
     assert len(found) > 1000
     assert contents(found) == contents(expected)

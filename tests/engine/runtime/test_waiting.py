@@ -14,7 +14,7 @@ from motet.fuzz.cases import random_cases
 from motet.fuzz.processor_engines import CaseLog, log_records
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse
-from motet.model.batches import tick_record
+from motet.model.batches import Records, tick_record
 from motet.model.terms import RDF_TYPE
 from motet.model.timeline import LogRecords
 from motet.model.times import END_OF_TIME
@@ -49,7 +49,7 @@ def after_events(pattern: str, context: str, events: str) -> Processor:
         event_row(offset, f"urn:{text}", int(text[1:]) * SECOND, [(f"<urn:{text}>", RDF_TYPE, f"<urn:{text[0]}>")])
         for offset, text in enumerate(events.split())
     ]
-    processor.advance(record_batch(*rows), None)
+    processor.advance(Records(columns=record_batch(*rows)), None)
     return processor
 
 
@@ -60,7 +60,8 @@ def earlier_records(log: CaseLog, stop: int) -> list[LogRecords]:
 def told(processor: Processor, *instants: int) -> list[int]:
     """The numbers of notifications at successive ticks, of a copy of the processor."""
     copy = Processor.load(processor.dump())
-    return [len(copy.advance(tick_record(instant, 1000 + n), instant)) for n, instant in enumerate(instants)]
+    ticks = [Records(columns=tick_record(instant, 1000 + n)) for n, instant in enumerate(instants)]
+    return [len(copy.advance(tick, instant)) for tick, instant in zip(ticks, instants, strict=True)]
 
 
 @pytest.mark.parametrize(("pattern", "context", "events", "last"), FAMILIES)
@@ -103,7 +104,8 @@ def test_derived_events_wait_with_their_notifications() -> None:
     )
     processor = Processor()
     processor.activate(parse(texts))
-    processor.advance(record_batch(event_row(0, "urn:1", SECOND, [("<urn:1>", RDF_TYPE, "<urn:a>")])), None)
+    row = event_row(0, "urn:1", SECOND, [("<urn:1>", RDF_TYPE, "<urn:a>")])
+    processor.advance(Records(columns=record_batch(row)), None)
     before = processor.dump()
     waiting = processor.waiting()
     assert waiting is not None and processor.dump() == before
@@ -120,7 +122,7 @@ def test_random_logs_have_nothing_left_at_the_greatest_waited_for_instant() -> N
         log = log_records(case)
         stop = len(log.records) - 1 - case.seed % 5
         processor = Processor(earlier_records=partial(earlier_records, log))
-        processor.advance(log.records.slice(0, stop), log.frontier_at(stop))
+        processor.advance(Records(columns=log.records.slice(0, stop)), log.frontier_at(stop))
         before = processor.dump()
         instants = processor.waiting_instants().tolist()
         assert processor.dump() == before

@@ -23,7 +23,7 @@ from motet.fuzz.case import Case
 from motet.fuzz.cases import random_cases
 from motet.fuzz.processor_engines import CaseLog, EarlierRecords, log_records
 from motet.fuzz.subscriptions import EngineCapabilities
-from motet.model.batches import RECORDS, notification_rows
+from motet.model.batches import RECORDS, NotificationBatch, Records
 from motet.model.errors import EngineError
 from motet.reference import evaluate_emissions
 
@@ -48,8 +48,8 @@ def pieces(log: CaseLog, random: Random) -> Iterator[tuple[pa.RecordBatch, int |
         yield log.records.slice(begin, end - begin), log.frontier_at(end)
 
 
-def lines_of(log: CaseLog, notifications: pa.RecordBatch) -> list[tuple[int, str]]:
-    return [(log.case_offsets[offset], one.to_line()) for one, offset in notification_rows(notifications)]
+def lines_of(log: CaseLog, notifications: NotificationBatch) -> list[tuple[int, str]]:
+    return [(log.case_offsets[offset], one.to_line()) for one, offset in notifications.rows()]
 
 
 def process(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:
@@ -58,8 +58,8 @@ def process(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, st
     processor = Processor(earlier_records=earlier(log))
     found: list[tuple[int, str]] = []
     saved = [processor.snapshot()]
-    for piece in pieces(log, Random(seed)):
-        found += lines_of(log, processor.advance(*piece))
+    for records, frontier in pieces(log, Random(seed)):
+        found += lines_of(log, processor.advance(Records(columns=records), frontier))
         processor = Processor.load(processor.dump(), earlier_records=earlier(log))
         saved += [processor.snapshot()] if states else []
     return sorted(found), saved
@@ -100,8 +100,8 @@ def test_a_newer_state_is_restored_with_the_plan_of_an_older_processor(seed: int
         older, processor = None, Processor(earlier_records=earlier(log))
         found: list[tuple[int, str]] = []
         saved = [processor.snapshot()]
-        for piece in pieces(log, Random(number)):
-            found += lines_of(log, processor.advance(*piece))
+        for records, frontier in pieces(log, Random(number)):
+            found += lines_of(log, processor.advance(Records(columns=records), frontier))
             saved.append(processor.snapshot())
             older, processor = processor, Processor.restore(saved[-1], earlier_records=earlier(log), prototype=older)
         expected, states = process(case, True, number)
@@ -142,8 +142,8 @@ def _triple(subject: str, predicate: str, value: str) -> dict[str, str]:
 
 def with_open(count: int) -> LogProcessor:
     processor = LogProcessor()
-    processor.advance(subscribe(OPEN))
-    processor.advance(events(range(1, count + 1)))
+    processor.commit(subscribe(OPEN))
+    processor.commit(events(range(1, count + 1)))
     return processor
 
 
@@ -153,7 +153,7 @@ def test_a_delta_is_as_large_as_the_change_not_as_the_state() -> None:
     for count in (100, 10_000):
         processor = with_open(count)
         state = processor.snapshot()
-        processor.advance(events(range(count + 1, count + 11)))
+        processor.commit(events(range(count + 1, count + 11)))
         sizes.append(len(make_delta(state, processor.snapshot())))
         bases.append(len(state.data))
     assert sizes[1] < 1.2 * sizes[0]
@@ -164,9 +164,9 @@ def test_a_delta_belongs_to_its_base() -> None:
     """A delta to another state, or a missing delta, is refused."""
     processor = with_open(3)
     first = processor.snapshot()
-    processor.advance(events(range(4, 6)))
+    processor.commit(events(range(4, 6)))
     second = processor.snapshot()
-    processor.advance(events(range(6, 8)))
+    processor.commit(events(range(6, 8)))
     later = make_delta(second, processor.snapshot())
     with pytest.raises(EngineError, match="does not follow"):
         apply_deltas(first, [later])
@@ -203,12 +203,12 @@ def test_state_does_not_depend_on_what_was_planned_before() -> None:
     """The side of an operand depends on the operand, not on the order of planning."""
     text = "SUBSCRIPTION {} EVENT a : <urn:A> EVENT b : <urn:B> WHEN {} WITHIN 1 d CONTEXT chronicle"
     processor = LogProcessor()
-    processor.advance(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
-    processor.advance(subscribe(text.format("second", "a AND b"), 1, "second"))
+    processor.commit(subscribe(text.format("first", "b BEFORE a"), 0, "first"))
+    processor.commit(subscribe(text.format("second", "a AND b"), 1, "second"))
     gone = {"offset": 2, "kind": "unsubscribe", "id": "first", "late": False, "triples": []}
-    processor.advance(pa.RecordBatch.from_pylist([gone], RECORDS))
-    processor.advance(events(range(3, 4)))
-    found = LogProcessor.load(processor.dump()).advance(events(range(4, 6), class_="urn:B"))
+    processor.commit(pa.RecordBatch.from_pylist([gone], RECORDS))
+    processor.commit(events(range(3, 4)))
+    found = LogProcessor.load(processor.dump()).commit(events(range(4, 6), class_="urn:B"))
     assert found.column("events").to_pylist() == [["urn:e:3", "urn:e:4"]]
 
 

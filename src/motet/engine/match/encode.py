@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from motet.engine.match.encode_kernels import COMPARED, IMPLIES, EncodingTables, encode_rows
 from motet.engine.match.leaf import PrefixKey, comparable_value, prefix_key_named
-from motet.engine.match.search_kernels import KIND, REF, EncodedRows
+from motet.engine.match.search_kernels import KIND, REF
 from motet.engine.match.string_column import StringColumn, frozen, hash_slots, string_column, string_hashes
 from motet.jit.compiled import Hashes, Int32s, Ints
 from motet.model.batches import RecordRow
@@ -40,9 +40,6 @@ class EncodedEvents(NamedTuple):
     def term_column(self) -> pa.Array:
         """The terms as a column."""
         return pa.array(self.terms, pa.string()) if self.is_small else self.terms
-
-    def rows(self) -> EncodedRows:
-        return EncodedRows(self.starts, self.row, self.code, self.value, *self.strings)
 
 
 def encode(events: pa.RecordBatch, tables: EncodingTables) -> EncodedEvents:

@@ -251,11 +251,13 @@ class SearchArrays:
 
     def search(self, encoded: EncodedEvents) -> IndexHits:
         """The candidates of some events, sorted by event and leaf."""
-        rows, size, event = encoded.rows(), 0, 0
-        table = np.empty((len(rows.starts) + 64, MATCHED_ROWS + self.slots), np.int32)
+        starts, row, code, value, _, strings, _ = encoded
+        arrays = (*self.shapes_by_predicate, starts, row, code, value, *strings, *self.tables)
+        table = np.empty((len(starts) + 64, MATCHED_ROWS + self.slots), np.int32)
+        size = event = 0
         while True:
-            size, event = search(self.slots, table, size, event, *self.shapes_by_predicate, *rows, *self.tables)
-            if event == len(rows.starts) - 1:
+            size, event = search(self.slots, table, size, event, *arrays)
+            if event == len(starts) - 1:
                 break
             table = _grow(table, size)
         return IndexHits(table[:size])

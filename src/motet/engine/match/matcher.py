@@ -34,6 +34,7 @@ from motet.engine.match.index import (
     build_arrays,
 )
 from motet.engine.match.leaf import LeafBindings, LeafQuery
+from motet.engine.match.search_kernels import IS_OPEN
 from motet.engine.match.solutions import EncodedBatch, Solutions, VerifiedSolutions, solutions
 from motet.engine.match.verifier import Verifier, XmlDocument
 from motet.engine.match.xml_index import XmlIndex, XmlSegment, is_block_leaf
@@ -105,19 +106,24 @@ class Matcher:
         matcher._built = self._index.exchanged(added, removed)
         return matcher
 
-    def solve(self, events: Records) -> Iterator[SegmentMatches]:
-        """The solutions of each segment's leaves on EVENTS or event RECORDS."""
-        index = self._index
+    def solve(self, events: Records) -> list[SegmentMatches]:
+        """The solutions of each segment's leaves on EVENTS or event RECORDS; none of a segment without matches."""
+        index = self._built or self._index
+        tables = index.predicates.encoding
         closures = EventClosures(events, self._reasoning.closed, index.referenced)
-        is_simple, tables = events.is_small and index.predicates.is_simple, index.predicates.encoding
-        encoded = encode_small(events.rows(), tables) if is_simple else encode(closures.closed, tables)
+        if events.is_small and index.predicates.is_simple:
+            encoded = encode_small(events.rows(), tables)
+        else:
+            encoded = encode(closures.closed, tables)
         batch = EncodedBatch(events, encoded)
+        matches = []
         for segment in index.leaves.segments:
-            hits = segment.arrays.search(batch.encoded)
+            hits = segment.arrays.search(encoded)
             if len(hits.table):
-                yield self._segment_matches(batch, closures, segment, hits)
+                matches.append(self._segment_matches(batch, closures, segment, hits))
         if index.blocks.segments:
-            yield from self._block_matches(batch, closures)
+            matches += self._block_matches(batch, closures)
+        return matches
 
     def _block_matches(self, batch: EncodedBatch, closures: EventClosures) -> Iterator[SegmentMatches]:
         """The solutions of the leaves with blocks on the XML events of a batch."""
@@ -150,19 +156,16 @@ class Matcher:
         self, batch: EncodedBatch, closures: EventClosures, segment: IndexSegment, hits: IndexHits
     ) -> SegmentMatches:
         leaves = segment.leaves
-        if segment.is_index_decided and closures.none_in_background and not hits.is_open.any():
-            return SegmentMatches(segment, batch, self._decided(batch, leaves, hits), None)
+        if segment.is_index_decided and closures.none_in_background and not hits.table[:, IS_OPEN].any():
+            return SegmentMatches(segment, batch, solutions(batch, hits, leaves, self._index.predicates.ids), None)
         hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events.columns(), hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
         is_open = hits.is_open | (leaves.projection_ids[hits.leaf] == VERIFIED) | closures.is_in_background[hits.event]
         doubtful = np.unique(pair[is_open]) if is_open.any() else pair[:0]
         certain = _select(hits, ~np.isin(pair, doubtful)) if len(doubtful) else hits
-        decided = self._decided(batch, leaves, certain) if len(certain.table) else None
+        decided = solutions(batch, certain, leaves, self._index.predicates.ids) if len(certain.table) else None
         verified = self._verified(closures, segment, doubtful) if len(doubtful) else None
         return SegmentMatches(segment, batch, decided, verified)
-
-    def _decided(self, batch: EncodedBatch, leaves: SegmentLeaves, hits: IndexHits) -> Solutions:
-        return solutions(batch, hits, leaves, self._index.predicates.ids)
 
     def _verified(self, closures: EventClosures, segment: IndexSegment, pairs: Ints) -> VerifiedSolutions:
         events: list[int] = []

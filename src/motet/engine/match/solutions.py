@@ -21,7 +21,7 @@ from motet.jit.compiled import Ints
 from motet.model.batches import EventRow, Records, micros
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class EncodedBatch:
     """Events and what was encoded of them."""
 
@@ -47,8 +47,7 @@ class EncodedBatch:
         return offsets, start, end
 
 
-@dataclass(frozen=True, slots=True)
-class Solutions:
+class Solutions(NamedTuple):
     """Solution ``i`` has an event, a leaf, and bindings from ``starts[i]`` on: indexes in projections, and terms."""
 
     event: Ints

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +15,9 @@ from motet.engine.detect.operator import OperatorEnv
 from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription, BackfillView
 from motet.engine.runtime.derived_events import DerivationEdges
-from motet.engine.runtime.emission import NotificationBuilder, emit_solutions
+from motet.engine.runtime.emission import NotificationBuilder, emit_solutions, merge_notifications
 from motet.engine.runtime.processor_state import BackfillResult, Backgrounds, ProcessorState, SharedPlan
-from motet.engine.runtime.record_reader import RecordReader, RecordSlice
+from motet.engine.runtime.record_reader import RecordReader, RecordSlice, slice_at_controls
 from motet.jit.compiled import Ints
 from motet.language.syntax import Subscription
 from motet.model.batches import NotificationBatch, Records, Triple
@@ -85,19 +85,23 @@ class Dataflow:
         self.state.last_offset = max(self.state.last_offset, offset - 1)
         self.state.has_events = self.state.has_events or offset > 0
 
-    def slices(self, records: Records, frontier: FrontierAfter) -> Iterator[RecordSlice]:
-        """The slices of the next records, each after its control record is applied."""
-        for record_slice, active in self.reader.read(records, frontier):
-            if active is not None:
-                self._backfill(active)
-            yield record_slice
-
-    def advance(self, records: Records, frontier: FrontierAfter) -> list[NotificationBatch]:
+    def advance(self, records: Records, frontier: FrontierAfter) -> NotificationBatch:
         """The notifications that the next records make final."""
         notifications: list[NotificationBatch] = []
-        for record_slice in self.slices(records, frontier):
-            notifications += self._process(record_slice)
-        return notifications
+        for record_slice in slice_at_controls(records, frontier):
+            if record_slice.control is not None:
+                self.apply_control(record_slice)
+            self._process(record_slice, notifications)
+        if len(notifications) == 1 and notifications[0].is_small:
+            return notifications[0]
+        return NotificationBatch(columns=merge_notifications([batch.columns() for batch in notifications]))
+
+    def apply_control(self, record_slice: RecordSlice) -> None:
+        """Apply the control record of a slice, before its events are processed."""
+        assert record_slice.control is not None, "the slice begins with a control record"
+        active = self.reader.apply(record_slice.control, record_slice.frontier_before)
+        if active is not None:
+            self._backfill(active)
 
     def update_plan(self) -> None:
         """Update the plan by the subscriptions that were added and removed, and by the background."""
@@ -109,18 +113,19 @@ class Dataflow:
         self.update_plan()
         self.plan.derivations.refuse_cycles(subscriptions, self.state.backgrounds.likely_edge_reasoner)
 
-    def _process(self, record_slice: RecordSlice) -> list[NotificationBatch]:
-        """The notifications of a slice."""
-        state, previous = self.state, self.state.frontier
+    def _process(self, record_slice: RecordSlice, notifications: list[NotificationBatch]) -> None:
+        """Match the events of a slice, detect, and emit the notifications."""
+        state, plan, previous = self.state, self.plan, self.state.frontier
         state.frontier = max(previous, record_slice.frontier)
         has_results = bool(state.backfill_results)
         if record_slice.is_subscription and not has_results and state.frontier == previous:
-            return []
+            return
         self.update_plan()
-        notifications: list[NotificationBatch] = []
-        if self.shared.bucket is None and self.plan.matcher and len(record_slice.events):
-            notifications.append(emit_solutions(self.plan.matcher, record_slice.events))
-        if self.plan.root_subscribers.by_node or has_results:
+        if plan.matcher is not None and self.shared.bucket is None:
+            matches = plan.matcher.solve(record_slice.events)
+            if matches:
+                notifications.append(emit_solutions(matches, record_slice.events))
+        if plan.root_subscribers.by_node or has_results:
             times = record_slice.times()
             state.detector.see_ends(times.visible_ends)
             frontier = Frontier.from_records(times.offsets, times.frontiers, previous)
@@ -131,7 +136,6 @@ class Dataflow:
         state.has_events = state.has_events or record_slice.has_visible
         if state.construct_offsets and not self._view:
             state.prune_consumed_derived()
-        return notifications
 
     def _detect(self, events: Records, frontier: Frontier) -> list[NotificationBatch]:
         if self.dictionary.should_compact:

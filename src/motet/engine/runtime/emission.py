@@ -17,8 +17,9 @@ from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import string_ranks
 from motet.engine.detect.output import OutputBatch, single_output
-from motet.engine.match.matcher import Matcher, SegmentMatches
-from motet.engine.match.solutions import Solutions, string_array, take_rows
+from motet.engine.match.index import SegmentLeaves
+from motet.engine.match.matcher import SegmentMatches
+from motet.engine.match.solutions import Solutions, VerifiedSolutions, string_array, take_rows
 from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.jit.compiled import Ints
 from motet.language.syntax import Events
@@ -28,6 +29,7 @@ from motet.model.batches import (
     TIME,
     EventRow,
     NotificationBatch,
+    RecordRow,
     Records,
     notification_batch,
     notification_rows,
@@ -90,25 +92,26 @@ class NotificationBuilder:
         return [*self._finished, NotificationBatch(columns=occurrences)]
 
 
-def emit_solutions(matcher: Matcher, events: Records) -> NotificationBatch:
-    """The notifications of single-event subscriptions, in the order of the events; few of a small batch are rows."""
-    matches = list(matcher.solve(events))
-    if events.is_small and sum(map(_solution_count, matches)) <= MAX_SMALL:
-        rows: list[tuple[int, Notification]] = []
+def emit_solutions(matches: Sequence[SegmentMatches], events: Records) -> NotificationBatch:
+    """The notifications of single-event subscriptions, in the order of the events.
+
+    Those of a few events are rows, unless they are many.
+    """
+    if events.is_small:
+        count = 0
         for part in matches:
-            rows += _decided_rows(part)
-            rows += _verified_rows(part)
-        if len(matches) > 1:
-            rows.sort(key=itemgetter(0))
-        records = events.rows() if rows else []
-        return NotificationBatch(rows=[(notification, records[event].offset) for event, notification in rows])
+            count += 0 if part.decided is None else len(part.decided.event)
+            count += 0 if part.verified is None else len(part.verified.event)
+        if count <= MAX_SMALL:
+            return _small_notifications(matches, events.rows())
     parts: list[tuple[pa.RecordBatch, Ints]] = []
     for part in matches:
         if part.decided is not None:
             parts.append((decided_notifications(part.decided, part.segment.leaves.names), part.decided.event))
         if part.verified is not None:
+            offsets = part.batch.offsets
             verified = (
-                (notification, part.batch.offsets[event].as_py()) for event, notification in _verified_rows(part)
+                (notification, offsets[event].as_py()) for event, notification in _verified_rows(part, part.verified)
             )
             parts.append((notification_batch(verified), part.verified.event))
     if len(parts) == 1:  # is in order
@@ -120,8 +123,32 @@ def emit_solutions(matcher: Matcher, events: Records) -> NotificationBatch:
     return NotificationBatch(columns=ordered)
 
 
-def _solution_count(matches: SegmentMatches) -> int:
-    return sum(len(part.event) for part in (matches.decided, matches.verified) if part is not None)
+def _small_notifications(matches: Sequence[SegmentMatches], records: Sequence[RecordRow]) -> NotificationBatch:
+    """The notifications of a few records, as rows."""
+    found: list[tuple[int, Notification]] = []
+    for part in matches:
+        if part.decided is not None:
+            _add_decided_rows(found, part.decided, part.segment.leaves, records)
+        if part.verified is not None:
+            found += _verified_rows(part, part.verified)
+    if len(matches) > 1:
+        found.sort(key=itemgetter(0))
+    return NotificationBatch(rows=[(notification, records[event].offset) for event, notification in found])
+
+
+def _add_decided_rows(
+    found: list[tuple[int, Notification]], solutions: Solutions, leaves: SegmentLeaves, records: Sequence[RecordRow]
+) -> None:
+    labels, starts = solutions.projections.labels, solutions.starts.tolist()
+    pairs = [
+        (labels[binding], text)
+        for binding, text in zip(solutions.binding.tolist(), solutions.term_texts(), strict=True)
+    ]
+    for index, (event, leaf) in enumerate(zip(solutions.event.tolist(), solutions.leaf.tolist(), strict=True)):
+        record = records[event]
+        assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
+        bindings = tuple(pairs[starts[index] : starts[index + 1]])
+        found.append((event, Notification(leaves.name(leaf), record.start, record.end, (record.id,), bindings)))
 
 
 def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBatch:
@@ -141,10 +168,7 @@ def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBat
     )
 
 
-def _verified_rows(matches: SegmentMatches) -> Iterator[tuple[int, Notification]]:
-    solutions = matches.verified
-    if solutions is None:
-        return
+def _verified_rows(matches: SegmentMatches, solutions: VerifiedSolutions) -> Iterator[tuple[int, Notification]]:
     columns = (solutions.event.tolist(), solutions.leaf.tolist(), solutions.bindings, solutions.rows)
     for event, leaf_index, bindings, row in zip(*columns, strict=True):
         leaf = matches.segment.leaves.leaf(leaf_index)
@@ -155,20 +179,6 @@ def _verified_rows(matches: SegmentMatches) -> Iterator[tuple[int, Notification]
 
 def _nquads(row: EventRow) -> tuple[str, ...]:
     return tuple(sorted({f"{s} {p} {o} {iri(row.id)} ." for s, p, o in row.triples}))
-
-
-def _decided_rows(matches: SegmentMatches) -> Iterator[tuple[int, Notification]]:
-    solutions, name = matches.decided, matches.segment.leaves.name
-    if solutions is None:
-        return
-    labels, starts, records = solutions.projections.labels, solutions.starts.tolist(), matches.batch.events.rows()
-    names = map(labels.__getitem__, solutions.binding.tolist())
-    pairs = list(zip(names, solutions.term_texts(), strict=True))
-    for index, (event, leaf) in enumerate(zip(solutions.event.tolist(), solutions.leaf.tolist(), strict=True)):
-        record = records[event]
-        assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
-        bindings = tuple(pairs[starts[index] : starts[index + 1]])
-        yield event, Notification(name(leaf), record.start, record.end, (record.id,), bindings)
 
 
 def emit_occurrences(

@@ -22,6 +22,7 @@ from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
 from motet.engine.runtime.emission import emit_solutions, merge_notifications
 from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.processor_state import SharedPlan
+from motet.engine.runtime.record_reader import slice_at_controls
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.language.scope import has_no, is_single_event
@@ -81,12 +82,15 @@ class Router:
         dataflow, dictionary = self._dataflow, self._dataflow.dictionary
         notifications: list[pa.RecordBatch] = []
         routes = [_NO_ROUTES]
-        for record_slice in dataflow.slices(Records(columns=records), None):
+        for record_slice in slice_at_controls(Records(columns=records), None):
+            if record_slice.control is not None:
+                dataflow.apply_control(record_slice)
             if not len(record_slice.events):
                 continue
             dataflow.update_plan()
             if dataflow.plan.matcher:
-                notifications.append(emit_solutions(dataflow.plan.matcher, record_slice.events).columns())
+                matches = dataflow.plan.matcher.solve(record_slice.events)
+                notifications.append(emit_solutions(matches, record_slice.events).columns())
             for leaf, table in dataflow.plan.leaf_matcher.occurrences(record_slice.events, dictionary).items():
                 routes.append(np.stack([dataflow.buckets_of(leaf, table), table.columns[FIRST_OFFSET]], axis=1))
             dictionary.compact(())
@@ -133,7 +137,7 @@ class PartitionWorker:
 
         ``frontier`` is the timeline of the offset range the records are from, or the frontier after the last one.
         """
-        return self.processor.advance(sorted_records(batches), frontier)
+        return self.processor.advance(Records(columns=sorted_records(batches)), frontier).columns()
 
     def needs_rebuild(self, layout: BucketLayout, registered: Collection[str]) -> bool:
         """Whether state that another layout moves to this bucket is in others: that of subscriptions which were

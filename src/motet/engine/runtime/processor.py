@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
-from motet.engine.runtime.emission import merge_notifications
 from motet.engine.runtime.processor_state import SharedPlan, capture, restore_header, restored_subscriptions
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
@@ -30,17 +28,14 @@ from motet.plan.partitioning import BucketLayout
 
 class Processor:
     """
-    >>> from motet.model.batches import RECORDS
+    >>> from motet.model.batches import RecordRow
     >>> processor = Processor()
     >>> text = "SUBSCRIPTION s EVENT a EVENT b WHEN a BEFORE b WITHIN 5 s SELECT ?a ?b"
-    >>> subscribe = {"offset": 0, "kind": "subscribe", "id": "s", "late": False, "text": text, "triples": []}
-    >>> events = [
-    ...     {"offset": i, "kind": "event", "id": f"urn:{i}", "start": i, "end": i, "late": False, "triples": []}
-    ...     for i in (1, 2, 3)
-    ... ]
-    >>> notifications = processor.advance(pa.RecordBatch.from_pylist([subscribe, *events], RECORDS), frontier=3)
-    >>> notifications.column("events").to_pylist(), notifications.column("offset").to_pylist()
-    ([['urn:1', 'urn:2']], [3])
+    >>> subscribe = RecordRow(0, "subscribe", "s", None, None, None, False, text, ())
+    >>> events = [RecordRow(i, "event", f"urn:{i}", i, i, None, False, None, ()) for i in (1, 2, 3)]
+    >>> notifications = processor.advance(Records(rows=[subscribe, *events]), frontier=3)
+    >>> [(notification.events, offset) for notification, offset in notifications.rows()]
+    [(('urn:1', 'urn:2'), 3)]
     """
 
     def __init__(
@@ -71,21 +66,14 @@ class Processor:
         """Continue at an offset; the events before it are not read, but may exist."""
         self._dataflow.seek(offset)
 
-    def advance(self, records: pa.RecordBatch, frontier: FrontierAfter) -> pa.RecordBatch:
+    def advance(self, records: Records, frontier: FrontierAfter) -> NotificationBatch:
         """The notifications that the next records of the log make final, with their emission offsets.
 
         ``frontier`` is the one after the last record. With a timeline instead, the records are those of its range that
         concern this bucket, all control records among them.
         """
-        return self.process(Records(columns=records), frontier).columns()
-
-    def process(self, records: Records, frontier: FrontierAfter) -> NotificationBatch:
-        """As `advance`, for a batch in either form; the notifications of a small batch may be rows."""
         self._waiting = None
-        notifications = [batch for batch in self._dataflow.advance(records, frontier) if len(batch)]
-        if len(notifications) == 1 and notifications[0].is_small:
-            return notifications[0]
-        return NotificationBatch(columns=merge_notifications([batch.columns() for batch in notifications]))
+        return self._dataflow.advance(records, frontier)
 
     def waiting(self, bound: int | None = None) -> int | None:
         """The greatest least frontier at which something pending becomes final, of those at or before ``bound``; None

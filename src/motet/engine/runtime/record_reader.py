@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -33,8 +33,7 @@ class SliceTimes(NamedTuple):
     visible_ends: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSlice:
+class RecordSlice(NamedTuple):
     """Consecutive records of which at most the first is a control record other than a tick."""
 
     control: ControlRecord | None
@@ -47,22 +46,30 @@ class RecordSlice:
     times: Callable[[], SliceTimes]
 
 
-def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterator[RecordSlice]:
-    """The slices of a batch in log order.
+def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterable[RecordSlice]:
+    """The slices of a batch in log order; a few events are one slice.
 
     >>> from motet.model.batches import tick_record
     >>> [(piece.control, piece.frontier) for piece in slice_at_controls(Records(columns=tick_record(7, offset=0)), 7)]
     [(None, 7)]
     """
-    timeline = frontier if isinstance(frontier, FrontierTimeline) else None
-    after = None if isinstance(frontier, FrontierTimeline) else frontier
-    if not len(records) and timeline is None:
-        return
-    event_rows = records.rows() if records.is_small and timeline is None else []
-    if event_rows and all(row.kind == EVENT for row in event_rows):
-        yield _small_slice(records, event_rows, after)
-        return
+    if isinstance(frontier, FrontierTimeline):
+        return _cut(records.columns(), frontier, None)
+    if records.is_small:
+        rows, visible = records.rows(), []
+        for row in rows:
+            if row.kind != EVENT:
+                break
+            if not row.late:
+                visible.append(row)
+        else:
+            return [_event_slice(records, rows, visible, frontier)] if rows else []
     columns = records.columns()
+    return _cut(columns, None, frontier) if len(columns) else ()
+
+
+def _cut(columns: pa.RecordBatch, timeline: FrontierTimeline | None, after: int | None) -> Iterator[RecordSlice]:
+    """The slices of a batch, by a timeline or the frontier after the last record."""
     read = FrontierTimeline.from_records(columns, after)
     whole = timeline or read
     rows = np.flatnonzero(read.is_boundary)
@@ -87,9 +94,10 @@ def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterator[Rec
         )
 
 
-def _small_slice(records: Records, rows: Sequence[RecordRow], frontier: int | None) -> RecordSlice:
-    """The slice of a few events."""
-    visible = [row for row in rows if not row.late]
+def _event_slice(
+    records: Records, rows: Sequence[RecordRow], visible: list[RecordRow], frontier: int | None
+) -> RecordSlice:
+    """The slice of a few events, of which some are visible."""
     events = records if len(visible) == len(rows) else Records(rows=visible)
     after = NO_FRONTIER if frontier is None else clamp_frontier(frontier)
 
@@ -127,21 +135,17 @@ class RecordReader:
         self._backfilled = backfilled
         self._included = included
 
-    def read(
-        self, records: Records, frontier: FrontierAfter
-    ) -> Iterator[tuple[RecordSlice, ActiveSubscription | None]]:
-        """The slices of a batch after their control records, with the subscription that has to be backfilled before."""
-        for record_slice in slice_at_controls(records, frontier):
-            self._state.frontier = max(self._state.frontier, record_slice.frontier_before)
-            control = record_slice.control
-            yield record_slice, None if control is None else self._apply(control)
-
     def activate(self, subscription: Subscription, beginning: int | None) -> ActiveSubscription | None:
-        """Add a subscription that is active before the first record; as `read`, it may have to be backfilled."""
+        """Add a subscription that is active before the first record; as in `apply`, it may have to be backfilled."""
         return self._subscribe(subscription, -1, Start(self._state.last_offset, subscription.since, beginning))
 
-    def _apply(self, record: ControlRecord) -> ActiveSubscription | None:
+    def apply(self, record: ControlRecord, frontier_before: int) -> ActiveSubscription | None:
+        """Apply the next control record, which stores the frontier before it.
+
+        Returns the subscription that has to be backfilled before the next record.
+        """
         state = self._state
+        state.frontier = max(state.frontier, frontier_before)
         state.has_changes = True
         match record:
             case Subscribe(name, text, offset):

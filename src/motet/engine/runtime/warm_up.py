@@ -13,7 +13,7 @@ from motet.engine.runtime.processor import Processor
 from motet.jit.compiled import interpret_no_more
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
-from motet.model.batches import EventRow, event_batch, event_records
+from motet.model.batches import EventRow, Records, event_batch, event_records
 from motet.plan.partitioning import BucketLayout
 
 _PATTERNS = {
@@ -36,7 +36,7 @@ def warm_up() -> None:
     subscriptions = list(_subscriptions())
     processor = Processor()
     processor.activate(subscriptions)
-    processor.advance(records, 40 * _SECOND)
+    processor.advance(Records(columns=records), 40 * _SECOND)
     Processor.load(processor.dump())
     router = Router(BucketLayout(2))
     router.activate(subscriptions)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -19,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.snapshot import apply_deltas
-from motet.model.batches import tick_record
+from motet.model.batches import Records, tick_record
 from motet.model.errors import UsageError
 from motet.model.times import END_OF_TIME
 from motet.spark.encoding import Batches
@@ -110,5 +109,5 @@ class EndDetect:
                 parts = row["parts"] or []
                 snapshot = apply_deltas(row["base"], parts[: row["deltas"]] if row["deltas"] else [])
                 processor = Processor.restore(snapshot)
-                tick: pa.RecordBatch = tick_record(self.instant, row["reached"])
-                yield self.spec.matches(processor.advance(tick, self.instant))
+                tick = Records(columns=tick_record(self.instant, row["reached"]))
+                yield self.spec.matches(processor.advance(tick, self.instant).columns())

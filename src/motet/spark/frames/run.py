@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from motet.engine.runtime.processor import Processor
 from motet.language.printer import to_text
 from motet.language.scope import has_no
-from motet.model.batches import RECORDS, TRIPLE, event_records, micros, tick_record
+from motet.model.batches import RECORDS, TRIPLE, Records, event_records, micros, tick_record
 from motet.model.batches import TIME as TIME_TYPE
 from motet.model.errors import EngineError
 from motet.model.terms import RDF_TYPE, iri
@@ -166,9 +166,10 @@ def detect_sorted(spec: TaskSpec, bucket: int, beginning: int | None, slices: It
     for rows in filter(len, slices):
         records = spec.records(rows, offset)
         last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
-        yield spec.matches(processor.advance(records, last_end))
+        yield spec.matches(processor.advance(Records(columns=records), last_end).columns())
         offset += len(rows)
-    yield spec.matches(processor.advance(tick_record(END_OF_TIME, offset), END_OF_TIME))
+    end = Records(columns=tick_record(END_OF_TIME, offset))
+    yield spec.matches(processor.advance(end, END_OF_TIME).columns())
 
 
 def _least_time(rows: pa.RecordBatch) -> tuple[int | None, pa.RecordBatch]:
@@ -231,10 +232,12 @@ class StreamDetect(StatefulProcessor):
         cached = self._current(bucket)
         processor, offset = cached.processor, cached.header.processed_to
         for rows in batches:
-            yield from self._matches(processor.advance(self._spec.records(rows, offset), None))
+            records = Records(columns=self._spec.records(rows, offset))
+            yield from self._matches(processor.advance(records, None).columns())
             offset += len(rows)
         instant = watermark * MILLISECOND
-        yield from self._matches(processor.advance(tick_record(instant, offset), instant))
+        tick = Records(columns=tick_record(instant, offset))
+        yield from self._matches(processor.advance(tick, instant).columns())
         mark = f"{self._query_hash} {uuid4().hex}"
         cache((self._query_hash, bucket), self._store.persist(cached, offset + 1, mark))
         if not processor.is_idle:
