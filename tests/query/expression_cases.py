@@ -19,6 +19,8 @@ TERMS = [
         )
     ),
     f'"2026-01-02"^^<{XSD}date>', f'"P1D"^^<{XSD}dayTimeDuration>', '"x"^^<urn:type>',
+    '"a\\tb\\r\\nc"', '"a\\u0001b\\\\n"', '"\\\\\\"b\\nb\\n"@en',
+    *(f'"{text}"^^<{XSD}dateTime>' for text in ("1901-02-03T04:05:06.789Z", "1970-01-01T00:00:00Z")),
 ]  # fmt: skip
 DATA = Dataset([("<urn:s>", "<urn:p>", term) for term in TERMS])
 
@@ -35,7 +37,9 @@ OF_ONE = [
     'CONTAINS(?a, "b")', 'STRSTARTS(?a, "a")', 'STRENDS(STR(?a), "c")', 'STRSTARTS(STR(?a), "urn")', 'CONTAINS(?a, "")',
     'CONTAINS(?a, "a"@en)', 'REGEX(?a, "b")', 'REGEX(?a, "^A", "i")', 'REGEX(STR(?a), "^urn:.$")', 'REGEX(?a, "a|b")',
     'REGEX(?a, "a.b")', 'REGEX(?a, "en")', 'REGEX(?a, "a$")', 'REGEX(?a, ".b.")', 'REGEX(?a, "^.*$")',
-    'REGEX(?a, "a$|^b")', 'REGEX(?a, "^(a|b[0-9]*)[a-z ]+|c$", "i")', 'REPLACE(?a, "a", "z")',
+    'REGEX(?a, "a$|^b")', 'REGEX(?a, "b.$")', 'CONTAINS(?a, "n")', 'CONTAINS(STR(?a), "\\n")', 'STRENDS(?a, "\\\\n")',
+    'STR(?a) = "a\\tb\\r\\nc"', 'STR(?a) != "é\\n"',
+    'CONTAINS(?a, "\\u0001")', 'REGEX(?a, "^(a|b[0-9]*)[a-z ]+|c$", "i")', 'REPLACE(?a, "a", "z")',
     "SUBSTR(?a, 1, 1)", "MD5(?a)", f"<{XSD}integer>(?a)", f"<{XSD}string>(?a)",
     'STRLANG(STR(?a), "fr")', "IRI(?a)", "ENCODE_FOR_URI(?a)",
 ]  # fmt: skip
@@ -65,7 +69,8 @@ GROUPS = {  # what is aggregated
     "floats": TERMS[28:30],
     "all numbers": TERMS[11:15] + TERMS[16:30],
     "texts": TERMS[2:11],
-    "times": TERMS[32:36],
+    "times": TERMS[32:36] + TERMS[-2:],
+    "times with a zone": [*TERMS[32:34], *TERMS[-3:]],
     "all": TERMS,
     "none": [],
 }

@@ -87,6 +87,20 @@ def test_explain_shows_sql_zones_and_bytes(lake: Lake, capsys: pytest.CaptureFix
     assert "scan <urn:e:03> <urn:level> ?o" in capsys.readouterr().out
 
 
+def test_values_of_known_kinds_are_compared_in_sql(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """The manifest has the kinds of objects by predicate; where any may occur, the evaluator is called."""
+
+    def sql(pattern: str) -> str:
+        arguments = ["explain", "--json", "--lake", str(lake.store.root), "--query", f"SELECT * {{ {pattern} }}"]
+        assert main(arguments) == 0
+        text = json.loads(capsys.readouterr().out)["sql"]
+        assert isinstance(text, str)
+        return text
+
+    assert "sparql_" not in sql("?e <urn:level> ?l FILTER(?l > 5)")
+    assert "sparql_truth" in sql("?e ?p ?l FILTER(?l != 5)")
+
+
 @pytest.mark.parametrize(
     "arguments", [["--query", "ASK {}"], ["--lake", "x"], [], ["--query", "ASK {}", "--lake", "x", "--dot"]]
 )

@@ -220,9 +220,15 @@ def _bounds(table: pa.Table) -> dict[str, list[Any] | None]:
 
 
 def _counts(quads: pa.Table) -> dict[str, Any]:
-    predicates = Counter({pair["values"]: pair["counts"] for pair in quads["p"].value_counts().to_pylist()})
+    predicates: Counter[str] = Counter()
+    kinds: dict[str, list[int]] = {}
+    for pair in quads.group_by(["p", "okind"]).aggregate([([], "count_all")]).sort_by("okind").to_pylist():
+        predicates[pair["p"]] += pair["count_all"]
+        kinds.setdefault(pair["p"], []).append(pair["okind"])
+    is_counted = len(predicates) <= MAX_PREDICATES
     return {
-        "predicates": dict(predicates) if len(predicates) <= MAX_PREDICATES else None,
+        "predicates": dict(predicates) if is_counted else None,
+        "kinds": kinds if is_counted else None,
         "distinct": {name: pc.count_distinct(quads[name]).as_py() for name in ("s", "o")},
     }
 

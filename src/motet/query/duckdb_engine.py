@@ -19,7 +19,7 @@ from motet.model.errors import EngineError, LimitError
 from motet.query.history import History
 from motet.query.lake_tables import LakeTables
 from motet.query.limits import QueryLimits, time_limit
-from motet.query.quad_tables import TABLES, TableDataset, table_columns
+from motet.query.quad_tables import TABLES, TableDataset, object_kinds, table_columns
 from motet.query.sql_engine import SqlEngine
 from motet.sparql import algebra
 from motet.sparql.algebra import Query
@@ -112,10 +112,11 @@ def _of_any_number(function: Callable[..., Any]) -> Callable[..., Any]:
 def load_tables(connection: duckdb.DuckDBPyConnection, dataset: Dataset) -> TableDataset:
     """The tables of a dataset in memory."""
     names = ("quads", "graphs", "intervals")
-    for name, types, columns in zip(names, TABLES, table_columns(dataset), strict=True):
+    tables = table_columns(dataset)
+    for name, types, columns in zip(names, TABLES, tables, strict=True):
         items = ", ".join(f"unnest(CAST(? AS {kind}[])) AS {column}" for column, kind in types.items())
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {items}", list(columns.values()))
-    return TableDataset(*names)
+    return TableDataset(*names, object_kinds=object_kinds(tables[0]))
 
 
 def answer_with_duckdb(query: Query, dataset: Dataset) -> Answer:

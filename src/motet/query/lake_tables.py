@@ -25,11 +25,13 @@ from motet.model.intervals import Interval
 from motet.model.terms import XSD, iri
 from motet.query.event_times import END, START
 from motet.query.history import BACKGROUND, EVENTS, NOTIFICATIONS, RESERVED_GRAPHS, SUBSCRIPTIONS, EventGraph, History
+from motet.query.quad_tables import kinds_in_ranges
 from motet.sparql.algebra import DatasetClause
 from motet.sparql.graph import Triple
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node, column
 from motet.sparql.sql.scan import QuadScan
+from motet.sparql.term_columns import ALL_KINDS, INSTANT
 
 GRAPH_NUMBERS = {BACKGROUND: -2, NOTIFICATIONS: -3, SUBSCRIPTIONS: -4}
 FIRST_EMPTY = -1_000  # numbers of graphs without triples
@@ -114,6 +116,9 @@ class LakeTables:
 
     def scan(self, scan: QuadScan) -> exp.Query:
         return self._everything.scan(scan)
+
+    def kinds(self, scan: QuadScan) -> frozenset[int]:
+        return self._everything.kinds(scan)
 
     def graphs(self) -> exp.Query:
         return self._everything.graphs()
@@ -212,6 +217,17 @@ class LakeDataset:
             return self._union(scan, self._rows(scan, self._named))
         return self._graph_scan(scan)
 
+    def kinds(self, scan: QuadScan) -> frozenset[int]:
+        """The kinds that the manifest and the tables in memory say; those of inferred triples may be any."""
+        place, tables = self._default if scan.place == "default" else self._named, self._tables
+        found = set(_kinds_of(place.computed, scan))
+        if place.has_log:
+            found.update(_kinds_of(tables.tail.quads, scan), _kinds_in(self._zones(scan, place), scan))
+            found.update(ALL_KINDS if tables.inferred_names else ())
+        if scan.place == "default" and not {START, END}.isdisjoint(scan.predicates or (START,)):
+            found.add(INSTANT)
+        return kinds_in_ranges(frozenset(found), scan)
+
     def graphs(self) -> exp.Query:
         """The named graphs with their numbers."""
         items = [column("n", "g"), column("n", "off")]
@@ -266,7 +282,7 @@ class LakeDataset:
 
     def _default_scan(self, scan: QuadScan) -> exp.Query:
         place, tables = self._default, self._tables
-        zones = self._zones(scan, place)
+        zones = self._reported_zones(scan, place)
         main = self._zone_rows(scan, zones, place, [column("q", "first")])
         others: list[exp.Query] = []
         is_distinct = False  # whether no triple is in two of the others
@@ -293,7 +309,7 @@ class LakeDataset:
         parts: list[exp.Query] = []
         if place.has_log and (number is None or 0 <= number < FIRST_DERIVED):
             conditions = [*place.conditions("q"), *is_number]
-            parts += self._zone_rows(scan, self._zones(scan, place, number), place, is_number)
+            parts += self._zone_rows(scan, self._reported_zones(scan, place, number), place, is_number)
             tables = self._tables
             if _has_match(tables.tail.quads, scan):
                 parts.append(_select(tables.tail_name, scan, conditions))
@@ -322,7 +338,7 @@ class LakeDataset:
         if not place.has_log:
             return []
         first, last = (number, number) if number is not None else place.offset_range()
-        found = [
+        return [
             zone
             for zone in self._tables.zones
             if may_hold(zone, "off", first, last)
@@ -331,8 +347,12 @@ class LakeDataset:
             and _may_hold_any(zone, "o", scan.objects)
             and all(may_hold(zone, limits.column, limits.lower, limits.upper) for limits in scan.ranges)
         ]
-        self._tables.report.scans.append((scan, found))
-        return found
+
+    def _reported_zones(self, scan: QuadScan, place: _Place, number: int | None = None) -> list[DataFile]:
+        zones = self._zones(scan, place, number)
+        if place.has_log:
+            self._tables.report.scans.append((scan, zones))
+        return zones
 
     def _interval_rows(self, scan: QuadScan) -> list[exp.Query]:
         """motet:start and motet:end of the events of the default graph."""
@@ -452,16 +472,34 @@ def _may_hold_any(zone: DataFile, name: str, terms: Sequence[str] | None) -> boo
     return any(may_hold(zone, name, term, term) for term in terms)
 
 
+def _kinds_in(zones: Sequence[DataFile], scan: QuadScan) -> Iterator[int]:
+    """The kinds of objects in zones."""
+    for zone in zones:
+        kinds = (zone.zone or {}).get("kinds")
+        if kinds is None:
+            yield from ALL_KINDS
+        else:
+            for predicate in kinds if scan.predicates is None else scan.predicates:
+                yield from kinds.get(predicate, ())
+
+
+def _kinds_of(table: pa.Table, scan: QuadScan) -> Iterable[int]:
+    """The kinds of objects in a table in memory."""
+    return table.filter(_matches(table, scan))["okind"].unique().to_pylist() if table.num_rows else ()
+
+
 def _has_match(table: pa.Table, scan: QuadScan) -> bool:
     """Whether a table in memory may have rows of a scan."""
-    if not table.num_rows:
-        return False
-    mask = None
+    return bool(table.num_rows and pc.any(_matches(table, scan)).as_py())
+
+
+def _matches(table: pa.Table, scan: QuadScan) -> pa.Array:
+    """Which rows of a table have the terms of a scan."""
+    mask = pa.repeat(True, table.num_rows)
     for name, terms in (("s", scan.subjects), ("p", scan.predicates), ("o", scan.objects)):
         if terms is not None:
-            found = pc.is_in(table[name], pa.array(terms, pa.string()))
-            mask = found if mask is None else pc.and_(mask, found)
-    return mask is None or bool(pc.any(mask).as_py())
+            mask = pc.and_(mask, pc.is_in(table[name], pa.array(terms, pa.string())))
+    return mask
 
 
 def _select(name: str, scan: QuadScan, conditions: Sequence[Node]) -> exp.Query:

@@ -15,7 +15,7 @@ from motet.sparql.dataset import Dataset
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node, column
 from motet.sparql.sql.scan import QuadScan, ScanRange, SqlDataset
-from motet.sparql.term_columns import term_columns
+from motet.sparql.term_columns import ALL_KINDS, OF_COLUMN, term_columns
 
 DEFAULT_GRAPH = -1
 QUAD_TYPES = {
@@ -31,7 +31,7 @@ Columns = dict[str, list[object]]
 @dataclass(frozen=True, slots=True)
 class TableDataset:
     """The first three are names of tables. ``default`` are the graphs after FROM, ``named`` those after FROM NAMED;
-    None where the query has no such clause.
+    None where the query has no such clause. ``object_kinds`` are the kinds that objects may have.
     """
 
     quads: str
@@ -39,6 +39,7 @@ class TableDataset:
     intervals_table: str
     default: tuple[str, ...] | None = None
     named: tuple[str, ...] | None = None
+    object_kinds: frozenset[int] = ALL_KINDS
 
     def selected(self, clause: DatasetClause | None) -> SqlDataset:
         return self if clause is None else replace(self, default=clause.default, named=clause.named)
@@ -60,6 +61,9 @@ class TableDataset:
         whole = [column("q", name) for name in sorted(columns | {"s", "p", "o"})]
         inner = nodes.select(whole, source, where=nodes.both(where), distinct=True)
         return nodes.select(items, nodes.derived(inner, "q"))
+
+    def kinds(self, scan: QuadScan) -> frozenset[int]:
+        return kinds_in_ranges(self.object_kinds, scan)
 
     def _place(self, scan: QuadScan) -> list[Node]:
         if scan.place == "named":
@@ -104,6 +108,11 @@ def range_conditions(value: Node, limits: ScanRange) -> list[Node]:
     ]
 
 
+def kinds_in_ranges(kinds: frozenset[int], scan: QuadScan) -> frozenset[int]:
+    """The kinds of rows that have a value in every column for which a scan has a range."""
+    return kinds.intersection(*(OF_COLUMN[limits.column] for limits in scan.ranges))
+
+
 def table_columns(dataset: Dataset) -> tuple[Columns, Columns, Columns]:
     """The columns of the three tables for a dataset in memory."""
     quads: Columns = {name: [] for name in QUAD_TYPES}
@@ -123,3 +132,8 @@ def table_columns(dataset: Dataset) -> tuple[Columns, Columns, Columns]:
             "end_": [interval.end for interval in intervals],
         },
     )
+
+
+def object_kinds(quads: Columns) -> frozenset[int]:
+    """The kinds of the objects of quads."""
+    return frozenset(kind for kind in quads["okind"] if isinstance(kind, int))

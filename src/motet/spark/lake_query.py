@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from motet.lake import Lake
 from motet.lake.zone_rows import EVENT_ROWS, QUAD_ROWS
@@ -14,7 +15,7 @@ from motet.query.history import warnings_of
 from motet.query.lake_query import AnswerWithWarnings, Complete, QueryOptions, Span, answer_size, open_history
 from motet.query.lake_tables import LakeTables
 from motet.query.limits import time_limit
-from motet.spark.query_engine import SparkQueryEngine
+from motet.spark.query_engine import SparkQueryEngine, new_view_name
 from motet.sparql.algebra import SelectQuery
 from motet.sparql.parse import read_query
 
@@ -27,12 +28,19 @@ if TYPE_CHECKING:
 _TYPES = {"int64": "BIGINT", "int8": "TINYINT", "double": "DOUBLE", "string": "STRING", "bool": "BOOLEAN"}
 
 
+_MAX_FILE_VIEWS = 64
+_file_views: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], str]] = WeakKeyDictionary()
+"""By session: views of lists of files for the next queries, the latest last. Spark lists the files of each once."""
+
+
 class SparkHost:
-    """The temporary views of a query on Spark."""
+    """The temporary views of a query on Spark. Those of files, which never change, are left to later queries."""
 
     def __init__(self, engine: SparkQueryEngine) -> None:
         self._engine = engine
-        self._views: dict[tuple[str, ...], str] = {}
+        self._file_views = _file_views.setdefault(engine.spark, {})
+        while len(self._file_views) > _MAX_FILE_VIEWS:
+            engine.spark.catalog.dropTempView(self._file_views.pop(next(iter(self._file_views))))
 
     def register(self, table: pa.Table) -> str:
         schema = _schema(table.schema)
@@ -41,12 +49,14 @@ class SparkHost:
         return self._engine.create_view(self._engine.spark.createDataFrame(table, schema))
 
     def view(self, paths: Sequence[str]) -> str:
-        key = tuple(paths)
-        if key not in self._views:
+        key = tuple(Path(path).absolute().as_uri() for path in paths)
+        name = self._file_views.pop(key, None)
+        if name is None:
             schema = EVENT_SCHEMA if self._is_of_events(paths[0]) else QUAD_SCHEMA
-            frame = self._engine.spark.read.schema(schema).parquet(*(Path(path).absolute().as_uri() for path in paths))
-            self._views[key] = self._engine.create_view(frame)
-        return self._views[key]
+            name = new_view_name()
+            self._engine.spark.read.schema(schema).parquet(*key).createOrReplaceTempView(name)
+        self._file_views[key] = name
+        return name
 
     def _is_of_events(self, path: str) -> bool:
         import pyarrow.parquet as pq

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from motet.model.errors import EngineError
 from motet.model.extras import require_extra
-from motet.query.quad_tables import TABLES, TableDataset, table_columns
+from motet.query.quad_tables import TABLES, TableDataset, object_kinds, table_columns
 from motet.query.sql_engine import SqlEngine
 from motet.sparql.dataset import Dataset
 from motet.sparql.sql import nodes
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 MAX_DRIVER_EDGES = 1_000_000
 _view_numbers = count()
 _SPARK_TYPES = {"VARCHAR": "STRING"}
+
+
+def new_view_name() -> str:
+    return f"motet_query_{next(_view_numbers)}"
 
 
 class SparkQueryEngine(SqlEngine):
@@ -59,7 +63,7 @@ class SparkQueryEngine(SqlEngine):
 
     def create_view(self, frame: DataFrame) -> str:
         """A name for a DataFrame, until `drop_views`."""
-        name = f"motet_query_{next(_view_numbers)}"
+        name = new_view_name()
         frame.createOrReplaceTempView(name)
         self._views.append(name)
         return name
@@ -171,12 +175,13 @@ _SPARK_FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
 def spark_tables(engine: SparkQueryEngine, dataset: Dataset) -> Iterator[TableDataset]:
     """The tables of a dataset in memory as temporary views."""
     names = []
-    for types, columns in zip(TABLES, table_columns(dataset), strict=True):
+    tables = table_columns(dataset)
+    for types, columns in zip(TABLES, tables, strict=True):
         schema = ", ".join(f"{name} {_SPARK_TYPES.get(kind, kind)}" for name, kind in types.items())
         rows = list(zip(*columns.values(), strict=True))
         names.append(engine.create_view(engine.spark.createDataFrame(rows, schema)))
     try:
-        yield TableDataset(names[0], names[1], names[2])
+        yield TableDataset(names[0], names[1], names[2], object_kinds=object_kinds(tables[0]))
     finally:
         engine.drop_views()
 

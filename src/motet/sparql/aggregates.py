@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 
 from motet.model.terms import literal_parts
 from motet.sparql.functions import MAX_RESULT
@@ -92,17 +91,16 @@ class ExactSum:
         self._numerators[denominator] += numerator
 
     def value(self) -> Value:
-        total = sum(
-            (Fraction(numerator, denominator) for denominator, numerator in self._numerators.items()), Fraction()
-        )
+        common = math.lcm(*self._numerators)
+        total = sum(numerator * (common // denominator) for denominator, numerator in self._numerators.items())
         if self._kind == "integer":
-            return number("integer", int(total))
+            return number("integer", total // common)
         if self._kind == "decimal":
-            return number("decimal", int(total * SCALE))
+            return number("decimal", total * SCALE // common)
         if self._infinite:  # NaN too
             return number(self._kind, self._infinite)
         try:
-            return number(self._kind, float(total))
+            return number(self._kind, total / common)  # the nearest double
         except OverflowError:
             return number(self._kind, math.copysign(math.inf, total))
 

@@ -24,14 +24,19 @@ LANGUAGE_STRING = 4
 BOOLEAN = 5
 INTEGER = 10  # at most 2^53
 DECIMAL = 11  # below 10^10, at most 15 digits
+MILLIONTHS = 12  # a decimal of whole millionths below 10^9
 DOUBLE = 13  # not NaN
 INEXACT_NUMBER = 14  # every other number: xsd:float, NaN, and those with more digits
+FIXED_DOUBLE = 15  # a double below 2^53 that is a multiple of 2^-96
 INSTANT = 20  # a dateTime with a zone, in whole microseconds of 64 bits
 DATE_TIME = 21  # every other dateTime: ``ots`` is its instant as in UTC, rounded down, within 64 bits
 OTHER = 30
 
-EXACT_NUMBERS = (INTEGER, DECIMAL, DOUBLE)
-_MICROSECOND = SCALE // 1_000_000
+EXACT_NUMBERS = (INTEGER, DECIMAL, MILLIONTHS, DOUBLE, FIXED_DOUBLE)
+NUMBERS = (*EXACT_NUMBERS, INEXACT_NUMBER)
+ALL_KINDS = frozenset({IRI, BLANK, STRING, LANGUAGE_STRING, BOOLEAN, *NUMBERS, INSTANT, DATE_TIME, OTHER})
+OF_COLUMN = {"onum": frozenset({BOOLEAN, *NUMBERS}), "ots": frozenset({INSTANT, DATE_TIME})}  # the kinds with a value
+_MILLIONTH = SCALE // 1_000_000
 _MAX_MICROSECONDS = 2**63 - 1
 
 
@@ -51,12 +56,12 @@ def term_columns(term: str) -> TermColumns:
     value = decode(term)
     if value.kind in _PLAIN:
         return _PLAIN[value.kind]
-    if value.kind in _NUMBERS:
+    if value.kind in _NUMBER_TYPES:
         return _number(value)
     if value.kind == "boolean":
         return TermColumns(BOOLEAN, float(value.value), None)
     if value.kind == "dateTime":
-        microseconds, rest = divmod(value.value.instant, _MICROSECOND)
+        microseconds, rest = divmod(value.value.instant, _MILLIONTH)
         is_exact = value.value.zone is not None and not rest and abs(microseconds) < _MAX_MICROSECONDS
         bounded = max(-_MAX_MICROSECONDS, min(microseconds, _MAX_MICROSECONDS))
         return TermColumns(INSTANT if is_exact else DATE_TIME, None, bounded)
@@ -68,14 +73,17 @@ def _number(value: Value) -> TermColumns:
     if value.kind == "integer":
         return TermColumns(INTEGER if abs(number) <= 2**53 else INEXACT_NUMBER, float(number), None)
     if value.kind == "decimal":
+        if abs(number) < 10**9 * SCALE and number % _MILLIONTH == 0:
+            return TermColumns(MILLIONTHS, number / SCALE, None)
         is_exact = abs(number) < 10**10 * SCALE and len(str(abs(number)).rstrip("0")) <= 15
         return TermColumns(DECIMAL if is_exact else INEXACT_NUMBER, number / SCALE, None)
     if value.kind == "double" and not math.isnan(number):
-        return TermColumns(DOUBLE, number, None)
+        is_fixed = abs(number) < 2**53 and (number * 2.0**96).is_integer()
+        return TermColumns(FIXED_DOUBLE if is_fixed else DOUBLE, number, None)
     return TermColumns(INEXACT_NUMBER, None if math.isnan(number) else number, None)
 
 
-_NUMBERS = frozenset({"integer", "decimal", "float", "double"})
+_NUMBER_TYPES = frozenset({"integer", "decimal", "float", "double"})
 _IRI_COLUMNS = TermColumns(IRI, None, None)
 _PLAIN = {
     "blank": TermColumns(BLANK, None, None),
@@ -118,6 +126,8 @@ def typed_columns(terms: pa.Array) -> dict[str, pa.Array]:
             instants[typed] = texts.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
         else:  # adding 0 makes 0 of -0, which only doubles have
             numbers[typed] = texts.cast(pa.float64()).to_numpy() + (-0.0 if kind == DOUBLE else 0.0)
+    small = np.flatnonzero((kinds == DOUBLE) & (np.abs(numbers) < 2.0**53))
+    kinds[small[numbers[small] * 2.0**96 % 1 == 0]] = FIXED_DOUBLE
     has_instant = kinds == INSTANT
     others = np.flatnonzero(kinds == 0)
     for row, term in zip(others.tolist(), terms.take(pa.array(others)).to_pylist(), strict=True):
@@ -134,7 +144,7 @@ def typed_columns(terms: pa.Array) -> dict[str, pa.Array]:
 _DAYS = "(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 _FORMS = (  # lexical forms whose values Arrow reads exactly
     (INTEGER, "integer", "-?[0-9]{1,15}"),
-    (DECIMAL, "decimal", r"-?[0-9]{1,9}(?:\.[0-9]{1,6})?"),
+    (MILLIONTHS, "decimal", r"-?[0-9]{1,9}(?:\.[0-9]{1,6})?"),
     (DOUBLE, "double", r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?"),
     (INSTANT, "dateTime", rf"[12][0-9]{{3}}-{_DAYS}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"),
 )

@@ -30,6 +30,7 @@ class ConditionCompiler(RelationCompiler, ABC):
         super().__init__()
         self.dataset = dataset
         self.now = now
+        self.kinds: dict[str, frozenset[int]] = {}  # by variable with columns of its value: of all its scans
 
     @abstractmethod
     def compile(self, pattern: algebra.Algebra, context: PatternContext) -> SolutionRelation:
@@ -114,7 +115,8 @@ class ConditionCompiler(RelationCompiler, ABC):
         def typed(name: str) -> TypedTerm | None:
             if name not in relation.typed or name in context.given:
                 return None
-            return TypedTerm(read(self.names.column(name)), *map(read, self.names.typed_columns(name)))
+            kind, number, instant = map(read, self.names.typed_columns(name))
+            return TypedTerm(read(self.names.column(name)), kind, number, instant, self.kinds[name])
 
         def flag(name: str) -> Node | None:
             return read(self.names.column(name)) if name in relation.flags else None

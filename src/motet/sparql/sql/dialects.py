@@ -85,7 +85,8 @@ class _DuckDbGenerator(DuckDBGenerator):
             f"regexp_replace({self.sql(node, 'this')}, {self.sql(node, 'pattern')}, {self.sql(node, 'expression')}"
             + (", 'g')" if node.args.get("everywhere") else ")")
         ),
-        nodes.WholePart: lambda self, node: f"trunc({self.sql(node, 'this')})",
+        nodes.WholePart: lambda self, node: f"CAST(trunc({self.sql(node, 'this')}) AS BIGINT)",
+        nodes.WholeSum: lambda self, node: f"CAST(sum({self.sql(node, 'this')}) AS VARCHAR)",  # of 128 bits
         nodes.LeastBy: _least_by("arg_min", "arg_max"),
         nodes.TermsOf: lambda self, node: (
             f"list({self.sql(node, 'this')}) FILTER (WHERE {self.sql(node, 'this')} IS NOT NULL)"
@@ -137,8 +138,10 @@ class _SparkGenerator(SparkGenerator):
         nodes.RegexReplace: lambda self, node: (  # always every match: patterns for one are anchored
             f"regexp_replace({self.sql(node, 'this')}, {self.sql(node, 'pattern')}, {self.sql(node, 'expression')})"
         ),
-        nodes.WholePart: lambda self, node: (  # FLOOR makes an integer, which may overflow
-            f"({self.sql(node, 'this')} - ({self.sql(node, 'this')}) % 1D)"
+        nodes.WholePart: lambda self, node: f"CAST({self.sql(node, 'this')} AS BIGINT)",
+        nodes.WholeSum: lambda self, node: (  # sums of 64 bits, which are faster than those of decimals
+            f"CAST(CAST(sum(shiftright({self.sql(node, 'this')}, 22)) AS DECIMAL(38, 0)) * 4194304 "
+            f"+ sum({self.sql(node, 'this')} & 4194303) AS STRING)"
         ),
         nodes.LeastBy: _least_by("min_by", "max_by"),
         nodes.TermsOf: lambda self, node: f"collect_list({self.sql(node, 'this')})",

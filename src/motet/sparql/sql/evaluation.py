@@ -22,7 +22,7 @@ from motet.sparql.values import NUMERIC_RANK, decode, effective_boolean_value
 
 UNIT_SEPARATOR = "\x1f"
 MILLION = 1_000_000
-HIGH_PARTS, LOW_PARTS = 1 << 12, 1 << 64  # of 1: what is left of a double after 1/4096ths is counted in 2⁻⁶⁴
+PART, PARTS = 1 << 32, 3  # the fraction of a double is divided by 2^32 so many times
 
 
 def sparql_term(text: str, *terms: str | None) -> str | None:
@@ -86,10 +86,10 @@ def sparql_total(
     """SUM or AVG of a group; None for an error.
 
     ``errors`` counts the values that are no numbers, ``count`` all of them. The sums are exact, each None if it has no
-    numbers: of integers, of decimals in millionths, of doubles in two parts, of which `HIGH_PARTS` and `LOW_PARTS` make
-    one, and of the other decimals. ``others`` are the terms of the numbers that are in none of these.
+    numbers: of what stands before the point, of the millionths of decimals, of the parts of doubles, each 2^-32 of the
+    one before it, and of the other decimals. ``others`` are the terms of the numbers that are in none of these.
 
-    >>> sparql_total("AVG", 0, 2, ["3", None, None, None, None], [])
+    >>> sparql_total("AVG", 0, 2, ["3", None, None, None, None, None], [])
     '"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     """
     if errors:
@@ -110,7 +110,7 @@ def sparql_total(
         return None
 
 
-_SUMS = (("integer", 1), ("decimal", MILLION), ("double", HIGH_PARTS), ("double", LOW_PARTS))
+_SUMS = (("integer", 1), ("decimal", MILLION), *(("double", PART ** (n + 1)) for n in range(PARTS)))
 
 
 def describe_aggregate(name: str, distinct: bool, separator: str) -> str:

@@ -6,8 +6,9 @@ An error is NULL, and SQL's three-valued logic is that of ``&&``, ``||`` and ``!
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -19,7 +20,16 @@ from motet.sparql.sql import nodes
 from motet.sparql.sql.evaluation import encode_expression
 from motet.sparql.sql.nodes import Node
 from motet.sparql.sql.text_functions import annotation_equality, language_match, text_comparison, text_test
-from motet.sparql.term_columns import BLANK, EXACT_NUMBERS, INSTANT, IRI, LANGUAGE_STRING, STRING, term_columns
+from motet.sparql.term_columns import (
+    ALL_KINDS,
+    BLANK,
+    EXACT_NUMBERS,
+    INSTANT,
+    IRI,
+    LANGUAGE_STRING,
+    STRING,
+    term_columns,
+)
 from motet.sparql.values import ExpressionError, decode, effective_boolean_value
 
 _COMPARISONS: dict[str, Callable[..., Any]] = {
@@ -36,12 +46,13 @@ _FIRST_CHARACTERS = {"ISIRI": "<", "ISBLANK": "_", "ISLITERAL": '"'}
 
 @dataclass(frozen=True, slots=True)
 class TypedTerm:
-    """A term with its kind and value; the kind of a constant is known."""
+    """A term with its kind and value; the kind of a constant is known. ``kinds`` are those it may have."""
 
     term: Node
     kind: Node | int
     number: Node
     instant: Node
+    kinds: frozenset[int] = ALL_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +110,10 @@ class ExpressionCompiler:
             case algebra.Call(name, (operand,)) if name in _FIRST_CHARACTERS:
                 first = exp.Substring(this=self.term(operand), start=nodes.integer(1), length=nodes.integer(1))
                 return nodes.equals(first, nodes.text(_FIRST_CHARACTERS[name]))
-            case algebra.Call("CONTAINS" | "STRSTARTS" | "STRENDS" | "REGEX"):
-                otherwise = nodes.EvaluateTruth(**self._call(expression))
-                return text_test(expression, self._term_of, otherwise) or otherwise
+            case algebra.Call("CONTAINS" | "STRSTARTS" | "STRENDS" | "REGEX") if (
+                tested := text_test(expression, self._term_of)
+            ) is not None:
+                return tested
             case algebra.Call("LANGMATCHES") if (matched := language_match(expression, self._term_of)) is not None:
                 return matched
             case algebra.Compare(operator, left, right):
@@ -183,34 +195,41 @@ class ExpressionCompiler:
             kind,
             nodes.cast(exp.Literal.string(repr(number)), "DOUBLE") if number is not None else exp.Null(),
             nodes.integer(instant) if instant is not None else exp.Null(),
+            frozenset({kind}),
         )
 
     def _by_kind(self, whole: algebra.Expr, operator: str, left: TypedTerm, right: TypedTerm) -> Node:
         """A branch for each pair of kinds that SQL compares exactly; everything else is left to the evaluator."""
         compare: Callable[..., Node] = _COMPARISONS[operator]
+        comparable = [
+            (EXACT_NUMBERS, left.number, right.number),
+            ((INSTANT,), left.instant, right.instant),
+        ]
+        if operator in ("=", "!="):
+            comparable.append(((IRI, BLANK, STRING, LANGUAGE_STRING), left.term, right.term))
         branches: list[tuple[Node, Node]] = []
-        if (are_numbers := _both_of(left, right, EXACT_NUMBERS)) is not None:
-            branches.append((are_numbers, compare(this=left.number.copy(), expression=right.number.copy())))
-        if (are_instants := _both_of(left, right, (INSTANT,))) is not None:
-            branches.append((are_instants, compare(this=left.instant.copy(), expression=right.instant.copy())))
-        names = (IRI, BLANK, STRING, LANGUAGE_STRING)
-        if operator in ("=", "!=") and (are_names := _both_of(left, right, names)) is not None:
-            branches.append((are_names, compare(this=left.term.copy(), expression=right.term.copy())))
+        pairs = set(product(left.kinds, right.kinds))
+        for kinds, first, second in comparable:
+            same = set(product(left.kinds.intersection(kinds), right.kinds.intersection(kinds)))
+            comparison = compare(this=first.copy(), expression=second.copy())
+            if same == pairs:
+                return exp.Paren(this=comparison)
+            if same:
+                branches.append((nodes.both([*_is_of(left, kinds), *_is_of(right, kinds)]), comparison))
+                pairs -= same
+        if not pairs:
+            return nodes.case(*branches)
         unbound = [nodes.is_null(side.term.copy()) for side in (left, right) if isinstance(side.kind, exp.Expression)]
         branches = [(nodes.either(unbound), exp.Null()), *branches] if unbound else branches
         return nodes.case(*branches, default=nodes.EvaluateTruth(**self._call(whole)))
 
 
-def _both_of(left: TypedTerm, right: TypedTerm, kinds: tuple[int, ...]) -> Node | None:
-    """The condition that both kinds are of some; None when a constant is not."""
-    conditions = []
-    for side in (left, right):
-        if isinstance(side.kind, int):
-            if side.kind not in kinds:
-                return None
-        else:
-            conditions.append(nodes.one_of(side.kind.copy(), [nodes.integer(kind) for kind in kinds]))
-    return nodes.both(conditions)
+def _is_of(side: TypedTerm, kinds: Iterable[int]) -> list[Node]:
+    """The condition that a kind is one of some; none where it always is."""
+    if side.kinds.issubset(kinds):
+        return []
+    assert isinstance(side.kind, exp.Expression)
+    return [nodes.one_of(side.kind.copy(), [nodes.integer(kind) for kind in sorted(side.kinds.intersection(kinds))])]
 
 
 def _boolean_term(truth: Node) -> Node:

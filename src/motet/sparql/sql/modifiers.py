@@ -16,11 +16,22 @@ from motet.sparql import algebra
 from motet.sparql.aggregates import aggregate
 from motet.sparql.sql import nodes
 from motet.sparql.sql.conditions import ConditionCompiler
-from motet.sparql.sql.evaluation import HIGH_PARTS, LOW_PARTS, MILLION, describe_aggregate
+from motet.sparql.sql.evaluation import MILLION, PART, PARTS, describe_aggregate
 from motet.sparql.sql.expressions import ExpressionCompiler, TypedTerm
 from motet.sparql.sql.nodes import Node, alias, column, derived
 from motet.sparql.sql.relation import PatternContext, SolutionRelation
-from motet.sparql.term_columns import DECIMAL, DOUBLE, EXACT_NUMBERS, INEXACT_NUMBER, INSTANT, INTEGER, IRI
+from motet.sparql.term_columns import (
+    DECIMAL,
+    DOUBLE,
+    EXACT_NUMBERS,
+    FIXED_DOUBLE,
+    INEXACT_NUMBER,
+    INSTANT,
+    INTEGER,
+    IRI,
+    MILLIONTHS,
+    NUMBERS,
+)
 from motet.sparql.values import ExpressionError
 
 _OF_SETS = frozenset({"MIN", "MAX", "SAMPLE"})  # aggregates for which a repeated value makes no difference
@@ -231,58 +242,53 @@ def _of_nothing(node: algebra.Aggregate) -> Node:
 def total(name: str, typed: TypedTerm) -> Node:
     """SUM or AVG of a variable with columns of its value.
 
-    Decimals are added as millionths, read from their doubles: with at most 15 digits a decimal is the one of its double
-    that has a millionth as its last digit, if there is one. A double is divided into a multiple of 1/4096 and one of
-    2⁻⁶⁴, both below 2⁵³. Numbers that do not fit are added from their texts.
+    Numbers are added as integers: what stands before the point, of decimals the millionths after it, of doubles the
+    three parts of 32 bits after it. Other numbers are added from their texts.
     """
-    value = typed.number
-    half = nodes.case(
-        (exp.LT(this=value.copy(), expression=nodes.integer(0)), exp.Literal.number("-0.5")),
-        default=exp.Literal.number("0.5"),
-    )
-    millionths = _whole(_sum_of(_times(value, MILLION), nodes.cast(half, "DOUBLE")))
-    is_exact = nodes.both([_is_below(value, 10**9), nodes.equals(_quotient(millionths, MILLION), value.copy())])
+    value, one = typed.number, nodes.cast(nodes.integer(1), "DOUBLE")
+    fractions: list[Node] = []
+    rest = _paren(exp.Mod(this=value.copy(), expression=one.copy()))
+    millionths = _rounded(_times(rest, MILLION))
+    for _ in range(PARTS):
+        shifted = _paren(_times(rest, PART))
+        fractions.append(nodes.WholePart(this=shifted))
+        rest = _paren(exp.Mod(this=shifted.copy(), expression=one.copy()))
     decimals = nodes.cast(nodes.LexicalText(this=typed.term.copy()), "DECIMAL(38, 18)")
-    high = _whole(_times(value, HIGH_PARTS))
-    rest = _times(
-        exp.Paren(this=exp.Sub(this=_times(value, HIGH_PARTS), expression=high.copy())), LOW_PARTS // HIGH_PARTS
-    )
-    is_divided = nodes.both([_is_below(value, 2**40), nodes.equals(_whole(rest), rest.copy())])
-    is_double, is_decimal = _is_of(typed, DOUBLE), _is_of(typed, DECIMAL)
-    is_other = nodes.either(
-        [_is_of(typed, INEXACT_NUMBER), nodes.both([is_double.copy(), nodes.negation(is_divided.copy())])]
-    )
-    is_number = nodes.case((_is_of(typed, INTEGER, DECIMAL, DOUBLE, INEXACT_NUMBER), nodes.integer(1)))
-    everything: Node = exp.Count(this=exp.Star())
     sums = [
-        _sum(nodes.case((_is_of(typed, INTEGER), _units(value)))),
-        _sum(nodes.case((nodes.both([is_decimal, is_exact]), _units(millionths)))),
-        _sum(nodes.case((nodes.both([is_double, is_divided]), _units(high)))),
-        _sum(nodes.case((nodes.both([is_double.copy(), is_divided.copy()]), _units(rest)))),
-        _sum(nodes.case((nodes.both([is_decimal.copy(), nodes.negation(is_exact.copy())]), decimals))),
+        _sum_where(typed, (INTEGER, MILLIONTHS, FIXED_DOUBLE), nodes.WholePart(this=value.copy()), nodes.WholeSum),
+        _sum_where(typed, (MILLIONTHS,), millionths),
+        *(_sum_where(typed, (FIXED_DOUBLE,), part) for part in fractions),
+        _sum_where(typed, (DECIMAL,), decimals),
     ]
+    others = _where(typed, (DOUBLE, INEXACT_NUMBER), typed.term)
+    is_number = nodes.case((_is_of(typed, *NUMBERS), nodes.integer(1)))
+    everything: Node = exp.Count(this=exp.Star())
     return nodes.Total(
         expressions=[
             nodes.text(name),
             exp.Sub(this=everything, expression=exp.Count(this=is_number)),
             everything.copy(),
             nodes.ListOf(expressions=sums),
-            nodes.TermsOf(this=nodes.case((is_other, typed.term.copy()))),
+            nodes.cast(exp.Null(), "VARCHAR[]") if others is None else nodes.TermsOf(this=others),
         ]
     )
 
 
-def _sum(node: Node) -> Node:
-    return nodes.cast(exp.Sum(this=node), "VARCHAR")
+def _sum_where(typed: TypedTerm, kinds: tuple[int, ...], number: Node, function: type[Node] = exp.Sum) -> Node:
+    """The sum over the numbers of some kinds, as a text; NULL if there can be none."""
+    counted = _where(typed, kinds, number)
+    return nodes.null() if counted is None else nodes.cast(function(this=counted), "VARCHAR")
 
 
-def _units(node: Node) -> Node:
-    """A whole number below 2⁵³, as what is added exactly."""
-    return nodes.cast(nodes.cast(node.copy(), "BIGINT"), "DECIMAL(18, 0)")
+def _where(typed: TypedTerm, kinds: tuple[int, ...], value: Node) -> Node | None:
+    """A value where the term is of some kinds; None if it never is."""
+    possible = sorted(typed.kinds.intersection(kinds))
+    return nodes.case((_is_of(typed, *possible), value.copy())) if possible else None
 
 
-def _whole(node: Node) -> Node:
-    return nodes.WholePart(this=node.copy())
+def _rounded(number: Node) -> Node:
+    half = exp.Literal.number("0.5")
+    return nodes.WholePart(this=exp.Floor(this=exp.Add(this=number, expression=nodes.cast(half, "DOUBLE"))))
 
 
 def _times(node: Node, factor: int) -> Node:
@@ -290,16 +296,8 @@ def _times(node: Node, factor: int) -> Node:
     return exp.Mul(this=node.copy(), expression=nodes.cast(nodes.integer(factor), "DOUBLE"))
 
 
-def _quotient(node: Node, divisor: int) -> Node:
-    return exp.Div(this=nodes.cast(node.copy(), "DOUBLE"), expression=nodes.cast(nodes.integer(divisor), "DOUBLE"))
-
-
-def _sum_of(left: Node, right: Node) -> Node:
-    return exp.Paren(this=exp.Add(this=left, expression=right))
-
-
-def _is_below(node: Node, limit: int) -> Node:
-    return exp.LT(this=exp.Abs(this=node.copy()), expression=nodes.integer(limit))
+def _paren(node: Node) -> Node:
+    return exp.Paren(this=node)
 
 
 def extreme(name: str, term: Node, typed: TypedTerm | None) -> Node:
@@ -311,10 +309,12 @@ def extreme(name: str, term: Node, typed: TypedTerm | None) -> Node:
     rest: Node = nodes.OrderKey(this=term.copy())
     if typed is not None:
         for kinds, value in ((EXACT_NUMBERS, typed.number), ((INSTANT,), typed.instant)):
-            candidates.append(_best(term, nodes.case((_is_of(typed, *kinds), value.copy())), greatest))
+            if (key := _where(typed, kinds, value)) is not None:
+                candidates.append(_best(term, key, greatest))
         is_other = nodes.negation(_is_of(typed, *EXACT_NUMBERS, INSTANT))
         rest = nodes.case((is_other, rest))
-    candidates.append(_best(term, rest, greatest))
+    if typed is None or not typed.kinds.issubset((*EXACT_NUMBERS, INSTANT)):
+        candidates.append(_best(term, rest, greatest))
     errors = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Count(this=term.copy()))
     best = nodes.Extreme(name=nodes.text(name), expressions=candidates)
     return nodes.case((nodes.negation(errors), best), default=nodes.null())
@@ -331,12 +331,11 @@ def _is_of(typed: TypedTerm, *kinds: int) -> Node:
 
 def sort_key(term: Node, typed: TypedTerm | None) -> Node:
     """A text whose order is that of the term; what SQL cannot write is left to the function."""
-    otherwise = nodes.OrderKey(this=term)
     if typed is None:
-        return otherwise
+        return nodes.OrderKey(this=term)
+    is_covered = typed.kinds.issubset((IRI, INTEGER, DECIMAL, MILLIONTHS, INSTANT))
     assert isinstance(typed.kind, exp.Expression)
     decimal = nodes.cast(nodes.LexicalText(this=typed.term.copy()), "DECIMAL(38, 18)")
-    instant = exp.GT(this=typed.instant.copy(), expression=nodes.integer(0))
     iri = exp.Substring(
         this=typed.term.copy(),
         start=nodes.integer(2),
@@ -346,15 +345,15 @@ def sort_key(term: Node, typed: TypedTerm | None) -> Node:
         (nodes.is_null(typed.term.copy()), nodes.text("0")),
         (nodes.equals(typed.kind.copy(), nodes.integer(IRI)), nodes.concat(nodes.text("2"), iri)),
         (
-            nodes.one_of(typed.kind.copy(), [nodes.integer(INTEGER), nodes.integer(DECIMAL)]),
+            _is_of(typed, INTEGER, DECIMAL, MILLIONTHS),
             nodes.concat(nodes.text("302"), _number(decimal, 18)),
         ),
         (
-            nodes.both([nodes.equals(typed.kind.copy(), nodes.integer(INSTANT)), instant]),
+            _is_of(typed, INSTANT),
             # In units of 10⁻¹⁸ seconds: twelve more digits than microseconds; the last one says that it has a zone.
             nodes.concat(nodes.text("310"), _number(typed.instant.copy(), -12), nodes.text("1")),
         ),
-        default=otherwise,
+        default=None if is_covered else nodes.OrderKey(this=term),
     )
 
 

@@ -84,7 +84,13 @@ class RegexReplace(exp.Expression, exp.Func):
 
 
 class WholePart(exp.Expression, exp.Func):
-    """A double without its fraction, as a double."""
+    """A double without its fraction, as an integer of 64 bits."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class WholeSum(exp.Expression, exp.AggFunc):
+    """The sum of integers of 64 bits, as a text; NULL if there are none."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 

@@ -104,18 +104,19 @@ class PatternCompiler(ModifierCompiler):
         wanted: set[QuadColumn] = set(places)
         wanted |= {"okind", "onum", "ots"} if typed else set()
         wanted |= {"off"} if context.graph_key else set()
-        query = self.dataset.scan(
-            QuadScan(
-                context.place,
-                frozenset(wanted),
-                subjects=fixed.get("s"),
-                predicates=fixed.get("p"),
-                objects=fixed.get("o"),
-                ranges=context.ranges.get(places.get("o", ""), ()),
-                is_set=context.is_set,
-            )
+        scan = QuadScan(
+            context.place,
+            frozenset(wanted),
+            subjects=fixed.get("s"),
+            predicates=fixed.get("p"),
+            objects=fixed.get("o"),
+            ranges=context.ranges.get(places.get("o", ""), ()),
+            is_set=context.is_set,
         )
-        return self._scanned(query, places, typed, context)
+        if typed:
+            name = places["o"]
+            self.kinds[name] = self.kinds.get(name, frozenset()) | self.dataset.kinds(scan)
+        return self._scanned(self.dataset.scan(scan), places, typed, context)
 
     def _scanned(
         self, query: exp.Query, places: dict[QuadColumn, str], typed: bool, context: PatternContext

@@ -64,6 +64,9 @@ class SqlDataset(Protocol):
         for each graph. Only rows with the terms of the scan are in it.
         """
 
+    def kinds(self, scan: QuadScan) -> frozenset[int]:
+        """The kinds that the objects of a scan may have."""
+
     def graphs(self) -> exp.Query:
         """A query with the columns ``g``, the term of a named graph, and ``off``, its number in scans."""
 

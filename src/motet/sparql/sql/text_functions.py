@@ -1,7 +1,7 @@
 """Text functions on columns of terms, in SQL: what STR, LANG and DATATYPE compare with, and tests of texts.
 
-They work on terms as they are written: the first and the last character of a term say what it is. A text that has an
-escape in it is left to the evaluator.
+They work on terms as they are written: the first and the last character of a term say what it is. The evaluator is only
+left the order of texts that have an escape.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from motet.model.terms import RDF, XSD, literal_parts
+from motet.model.terms import RDF, XSD, literal, literal_parts
 from motet.sparql import algebra
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node
@@ -24,17 +24,17 @@ _SEQUENCE = rf"(?:{_ATOM}|\((?:{_ATOM})+(?:\|(?:{_ATOM})+)*\)\??)+"
 _SIMPLE_PATTERN = re.compile(rf"\^?{_SEQUENCE}(?:\|{_SEQUENCE})*\$?")
 _LANGUAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _ANY = '[^"]'  # no pattern has a quotation mark
+_NO_LINE_END = "[^\n]"
+_RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ufffe\uffff]")  # characters whose escapes are numbers
+_REPLACEMENT = "\uffff"
 _LANG_STRING = RDF + "langString"
 
 
-def text_test(call: algebra.Call, column: Callable[[str], Node], otherwise: Node) -> Node | None:
-    """CONTAINS, STRSTARTS, STRENDS or REGEX of a variable's text and a constant; None if SQL cannot say it.
-
-    ``otherwise`` is the same test by the evaluator.
-    """
+def text_test(call: algebra.Call, column: Callable[[str], Node]) -> Node | None:
+    """CONTAINS, STRSTARTS, STRENDS or REGEX of a variable's text and a constant; None if SQL cannot say it."""
     subject, *constants = call.arguments
     texts = [constant_text(constant) for constant in constants]
-    if None in texts:
+    if any(text is None or _RARE.search(text) for text in texts):
         return None
     if call.name == "REGEX":
         flags = texts[1] if len(texts) > 1 else ""
@@ -45,13 +45,13 @@ def text_test(call: algebra.Call, column: Callable[[str], Node], otherwise: Node
 
         def matched(text: Node) -> Node:
             is_literal = isinstance(text, nodes.LexicalText) and whole is not None
-            where, searched = (text.this, whole) if is_literal else (text, pattern)
+            where, searched = (text.this, whole) if is_literal else (text, _of_any_text(pattern))
             return nodes.RegexMatch(this=where, expression=nodes.text(searched or ""), ignore_case=flags == "i")
 
-        return _of_text(subject, column, matched, otherwise)
+        return _of_text(subject, column, matched)
     part = texts[0] or ""
     return _of_text(
-        subject, column, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name), otherwise
+        subject, column, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name)
     )
 
 
@@ -70,6 +70,16 @@ def _of_literal(pattern: str) -> str | None:
     return f"{begin}(?:{body.replace('.', _ANY)}){end}"
 
 
+def _of_any_text(pattern: str) -> str:
+    """The simple pattern, as every engine reads it; they differ in what ends a line.
+
+    >>> _of_any_text("^cold .*pump$")
+    '^cold [^\\n]*pump\\\\z'
+    """
+    body = pattern.removesuffix("$").replace(".", _NO_LINE_END)
+    return body + "\\z" if pattern.endswith("$") else body
+
+
 def constant_text(expression: algebra.Expr) -> str | None:
     """The text of a constant that is a plain string."""
     if isinstance(expression, algebra.Constant) and term_columns(expression.term).okind == STRING:
@@ -77,9 +87,7 @@ def constant_text(expression: algebra.Expr) -> str | None:
     return None
 
 
-def _of_text(
-    subject: algebra.Expr, column: Callable[[str], Node], test: Callable[[Node], Node], otherwise: Node
-) -> Node | None:
+def _of_text(subject: algebra.Expr, column: Callable[[str], Node], test: Callable[[Node], Node]) -> Node | None:
     """A test of the text of a variable, or of its STR."""
     match subject:
         case algebra.Variable(name):
@@ -88,17 +96,21 @@ def _of_text(
             return nodes.case(
                 (is_plain, test(nodes.LexicalText(this=term.copy()))),
                 (nodes.either([nodes.is_null(term.copy()), _is_no_text(term)]), _error()),
-                default=otherwise,
+                default=test(_unescaped(term)),
             )
         case algebra.Call("STR", (algebra.Variable(name),)):
-            term = column(name)
-            return nodes.case(
-                (nodes.either([nodes.is_null(term), _begins(term, "_")]), _error()),
-                (_begins(term, "<"), test(_iri_text(term))),
-                (_has_no_escape(term), test(nodes.LexicalText(this=term.copy()))),
-                default=otherwise,
-            )
+            return _of_str(column(name), test, test(_unescaped(column(name))))
     return None
+
+
+def _of_str(term: Node, test: Callable[[Node], Node], of_escaped: Node) -> Node:
+    """A test of STR; ``of_escaped`` is that of a literal with an escape."""
+    return nodes.case(
+        (nodes.either([nodes.is_null(term.copy()), _begins(term, "_")]), _error()),
+        (_begins(term, "<"), test(_iri_text(term))),
+        (_has_no_escape(term), test(nodes.LexicalText(this=term.copy()))),
+        default=of_escaped,
+    )
 
 
 def text_comparison(
@@ -108,11 +120,18 @@ def text_comparison(
     column: Callable[[str], Node],
     otherwise: Node,
 ) -> Node | None:
-    """STR of a variable compared with a constant text; None for other operands."""
+    """STR of a variable compared with a constant text; None for other operands. ``otherwise`` is the same comparison by
+    the evaluator.
+    """
     text = constant_text(right)
-    if text is None or not isinstance(left, algebra.Call) or left.name != "STR":
-        return None
-    return _of_text(left, column, lambda own: compare(this=own, expression=nodes.text(text)), otherwise)
+    match left:
+        case algebra.Call("STR", (algebra.Variable(name),)) if text is not None:
+            of_escaped = otherwise
+            if compare in (exp.EQ, exp.NEQ):
+                own, other = nodes.LexicalText(this=column(name)), nodes.text(literal(text)[1:-1])
+                of_escaped = compare(this=own, expression=other)
+            return _of_str(column(name), lambda own: compare(this=own, expression=nodes.text(text)), of_escaped)
+    return None
 
 
 def annotation_equality(left: algebra.Expr, right: algebra.Expr, column: Callable[[str], Node]) -> Node | None:
@@ -175,6 +194,23 @@ def _has_datatype(literal: Node, datatype: str) -> Node:
 
 def _has_no_escape(term: Node) -> Node:
     return nodes.negation(nodes.TextTest(this=term.copy(), expression=nodes.text("\\"), name="CONTAINS"))
+
+
+def _unescaped(term: Node) -> Node:
+    """The text of a literal, its escapes replaced by their characters, rare ones by one character.
+
+    Two backslashes become a backslash and a slash first: every other backslash begins an escape then.
+    """
+    text = _replaced(nodes.LexicalText(this=term.copy()), r"\\", r"\/")
+    for letter, character in zip('btnrf"', '\b\t\n\r\f"', strict=True):
+        text = _replaced(text, f"\\{letter}", character)
+    pattern, other = nodes.text(r"\\u[0-9A-F]{4}"), nodes.text(_REPLACEMENT)
+    text = nodes.RegexReplace(this=text, pattern=pattern, expression=other, everywhere=True)
+    return _replaced(text, r"\/", "\\")
+
+
+def _replaced(text: Node, part: str, by: str) -> Node:
+    return exp.Anonymous(this="replace", expressions=[text, nodes.text(part), nodes.text(by)])
 
 
 def _iri_text(term: Node) -> Node:
