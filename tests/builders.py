@@ -133,7 +133,7 @@ def stored_record(row: RecordRow) -> Record:  # noqa: PLR0911  (one return for e
             values = settings.lateness, settings.ahead, settings.entailment
             return SettingsRecord(row.offset, *values, frontier=before)
     assert row.id is not None and row.start is not None and row.end is not None, "an event"
-    return EventRecord(row.offset, row.id, row.start, row.end, triples, row.late, frontier=before)
+    return EventRecord(row.offset, row.id, row.start, row.end, triples, row.late, payload=row.payload, frontier=before)
 
 
 def stored_log(snapshot: Snapshot) -> WrittenLog:

@@ -58,7 +58,7 @@ def test_documents_mean_their_events() -> None:
         events = list({event.id: event for event in case.events}.values())
         for document in documents(events, Random(case.seed)):
             forms[document.content_type, document.id is not None, document.input_id is not None] += 1
-    assert len(forms) == 10 and min(forms.values()) > 5
+    assert len(forms) == 14 and min(forms.values()) > 5
 
 
 def test_cases_respect_the_capabilities() -> None:
@@ -68,11 +68,17 @@ def test_cases_respect_the_capabilities() -> None:
 
 
 def test_cases_of_one_run_do_not_mix() -> None:
-    """Cases of one run have one ontology, distinct names and ids, and a scope triple in every event and leaf."""
+    """Cases of one run have one ontology, distinct names and ids, and a scope in every event and leaf: a triple, or the
+    namespace of elements.
+    """
     cases = first_cases(6, EngineCapabilities(logs=False, shares_runs=True), 4, cases_per_run=4)
     assert len({case.ontology for case in cases}) == 1
     assert len({subscription.name for case in cases for subscription in case.subscriptions}) == 24
     for number, case in enumerate(cases):
-        tag = f"<urn:fuzz:case:c{number}>"
-        assert all(any(tag in triple for triple in event.triples) for event in case.events)
-        assert all(e.body is not None and tag in e.body.text for s in case.subscriptions for e in s.events)
+        scope = f"urn:fuzz:case:c{number}"
+        assert all(
+            any(f"<{scope}>" in triple for triple in event.triples) or f'"{scope}"'.encode() in (event.payload or b"")
+            for event in case.events
+        )
+        leaves = [leaf.xml or leaf.body for subscription in case.subscriptions for leaf in subscription.events]
+        assert all(leaf is not None and scope in leaf.text for leaf in leaves)

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from lxml import etree
 
 from motet.cli.main import main
 from motet.fuzz import engines
@@ -37,6 +38,16 @@ class DroppingEngine(ReferenceEngine):
 
     def _forgets(self, line: dict[str, str]) -> bool:
         return len(line["events"]) > 1 and int(line["end"][18]) % 2 == 1
+
+
+@dataclass(frozen=True)
+class DroppingXmlEngine(ReferenceEngine):
+    """A mutant that drops notifications with an element <p> in their bindings."""
+
+    name: str = "without-xml"
+
+    def run(self, cases: Sequence[Case]) -> list[list[str]]:
+        return [[line for line in expected_lines(case) if '"value": "<p' not in line] for case in cases]
 
 
 @dataclass(frozen=True)
@@ -118,6 +129,17 @@ def test_a_wrong_engine_is_detected_and_its_case_shrunk() -> None:
     assert small.case.is_run and not small.case.ontology
     assert len(list(nodes(small.case.subscriptions[0].pattern))) <= 3
     assert small.case.subscriptions[0].name == "s1"
+
+
+def test_documents_and_blocks_are_shrunk() -> None:
+    """A missing notification of a block is shrunk to a document and a block of a few elements."""
+    engine = DroppingXmlEngine()
+    report = fuzz(engine, 300, seed=26)
+    small = shrink(engine, report.differences[0]).case
+    elements = [len(list(etree.fromstring(event.payload or b"<none/>").iter("*"))) for event in small.events]
+    blocks = [event.xml.tree.element for event in small.subscriptions[0].events if event.xml]
+    assert len(small.subscriptions) == 1 and sum(elements) <= 4
+    assert 1 <= len(blocks) <= 2 and all(len(list(block.walk())) <= 2 for block in blocks)
 
 
 def test_a_failure_is_a_difference_of_one_case() -> None:

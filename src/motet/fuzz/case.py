@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from lxml import etree
+
 from motet.language.scope import has_no
 from motet.language.syntax import Construct, GroupPattern, Subscription, XmlTemplate
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import END_OF_TIME, format_datetime, parse_datetime
+from motet.model.xml_document import MOTET_NAMESPACE
 from motet.reference import EventRecord, Record, SubscribeRecord, TickRecord
 
 PROV = "http://www.w3.org/ns/prov#"
@@ -68,8 +71,27 @@ def as_run(case: Case) -> Case:
 
 def without_time(event: EventRecord) -> EventRecord:
     """An event that states no time: its writer stamps it."""
+    if event.payload is not None:
+        return replace(
+            event, start=BEGIN, end=BEGIN, payload=restated(event.payload, start=None, end=None), stamped=True
+        )
     triples = frozenset(triple for triple in event.triples if triple[1] not in TIME_PROPERTIES)
     return replace(event, start=BEGIN, end=BEGIN, triples=triples, stamped=True)
+
+
+def restated(payload: bytes, **attributes: str | None) -> bytes:
+    """A document whose root states these attributes of an event; None for one that it does not state.
+
+    >>> restated(b'<o xmlns:m="urn:motet:ns#" m:start="2026-11-15T10:00:00Z"/>', start=None, id="urn:e:1")
+    b'<o xmlns:m="urn:motet:ns#" m:id="urn:e:1"/>'
+    """
+    root = etree.fromstring(payload)
+    for name, value in attributes.items():
+        if value is None:
+            root.attrib.pop(f"{{{MOTET_NAMESPACE}}}{name}", "")
+        else:
+            root.set(f"{{{MOTET_NAMESPACE}}}{name}", value)
+    return etree.tostring(root)
 
 
 def timed_event(name: str, start: int, end: int, triples: Iterable[Triple]) -> EventRecord:

@@ -1,15 +1,15 @@
 """Random cases: logs and ontologies over a small vocabulary, with random subscriptions.
 
-A log has a few events of few classes, rooms and values, in an arrival order that its lateness mostly allows, with
-ticks, repeated events, background changes, retractions, and subscriptions that begin and end. Some logs are
-*published*: by writers with clocks, in commits of several events, with settings, stamped and future events and
-heartbeats.
+A log has a few events of few classes, rooms and values, in some cases two thirds of them documents of XML of few
+elements, in an arrival order that its lateness mostly allows, with ticks, repeated events, background changes,
+retractions, and subscriptions that begin and end. Some logs are *published*: by writers with clocks, in commits of
+several events, with settings, stamped and future events and heartbeats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
@@ -22,19 +22,29 @@ from motet.fuzz.case import (
     TIME_PROPERTIES,
     Case,
     as_run,
+    restated,
     scope_iri,
     timed_event,
     without_time,
 )
-from motet.fuzz.documents import MINTED, minted_id
+from motet.fuzz.documents import MINTED, minted_document_id, minted_id
 from motet.fuzz.files import EX
-from motet.fuzz.subscriptions import EngineCapabilities, random_subscriptions
+from motet.fuzz.subscriptions import (
+    TAGS,
+    XML_PREFIX,
+    XML_TEXTS,
+    EngineCapabilities,
+    XmlVocabulary,
+    random_subscriptions,
+)
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple
 from motet.model.terms import OWL, RDF_TYPE, RDFS, XSD, iri, literal
-from motet.model.times import END_OF_TIME, UNITS
+from motet.model.times import END_OF_TIME, UNITS, format_datetime
+from motet.model.xml_document import MOTET_NAMESPACE
 
 SUBSCRIPTIONS_PER_CASE = 6  # over one log
+XML_SHARE = 0.3  # of the cases have documents of XML
 
 STRINGS = ('"fire"', '"Fire"@en', '"feu"@fr', '"ok"', '"fiŕe 🔥"@en', '"two\\nlines"')
 NUMBERS = ("1", "2", "3", "01", "2.0", "many")
@@ -51,9 +61,15 @@ def nth_case(seed: int, number: int, capabilities: EngineCapabilities, cases_per
     ontology = random_ontology(Random(f"{seed} ontology {number // cases_per_run}"))  # noqa: S311
     scope = f"c{number}"
     intervals = random.random() < 0.45
-    subscriptions = random_subscriptions(random, scope, capabilities, SUBSCRIPTIONS_PER_CASE, intervals=intervals)
+    has_xml = Random(f"{seed} xml {number}").random() < XML_SHARE  # noqa: S311
+    xml = XmlVocabulary(scope if capabilities.shares_runs else "") if has_xml else None
+    subscriptions = random_subscriptions(
+        random, scope, capabilities, SUBSCRIPTIONS_PER_CASE, intervals=intervals, xml=xml
+    )
     as_log = capabilities.logs and random.random() < 0.5
-    case = random_case(random, scope, subscriptions, as_log=as_log, capabilities=capabilities, intervals=intervals)
+    case = random_case(
+        random, scope, subscriptions, as_log=as_log, capabilities=capabilities, intervals=intervals, xml=xml
+    )
     return replace(case, ontology=ontology)
 
 
@@ -65,26 +81,24 @@ def random_case(
     as_log: bool,
     capabilities: EngineCapabilities,
     intervals: bool = True,
+    xml: XmlVocabulary | None = None,
 ) -> Case:
     """A case with these subscriptions: a log, or else a run."""
-    is_scoped = capabilities.shares_runs
     last, max_events = (0, 9) if random.random() < 0.04 else (random.choice((4, 6, LAST_START)), 23)
-    events = [
-        _event(random, scope, number, intervals, is_scoped, last)
-        for number in range(1, max_events - random.randrange(7))
-    ]
+    generator = _EventGenerator(random, scope, intervals, capabilities.shares_runs, last, xml)
+    events = [generator.event(number) for number in range(1, max_events - random.randrange(7))]
     if random.random() < 0.3:
         events = [_untitled(event) if random.random() < 0.4 else event for event in events]
     case = Case((), seed=random.randrange(2**32))
     subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions]
     if not as_log:
         random.shuffle(events)
-        return as_run(case.with_records([*subscribes, *_with_repetition(random, scope, events, intervals, is_scoped)]))
+        return as_run(case.with_records([*subscribes, *_with_repetition(random, generator, events)]))
     lateness = random.choice((None, 0, 2 * SECOND, 5 * SECOND))
-    records = _in_arrival_order(random, _with_repetition(random, scope, events, intervals, is_scoped), lateness)
+    records = _in_arrival_order(random, _with_repetition(random, generator, events), lateness)
     records += [reference.TickRecord(0, random.choice((END_OF_TIME, BEGIN + 60 * SECOND, BEGIN + 20 * SECOND)))]
     if random.random() < 0.1:
-        records.append(_at_the_end(_event(random, scope, max_events, intervals, is_scoped)))
+        records.append(_at_the_end(replace(generator, last=LAST_START, xml=None).event(max_events)))
     _change_background(random, records, events)
     for subscribe in subscribes:
         _insert_registration(random, records, subscribe)
@@ -121,35 +135,72 @@ def _axiom(subject: str, predicate: str, value: str) -> Triple:
 ROOMS = (_axiom("r1", EX + "floor", "f1"), _axiom("r2", EX + "floor", "f1"), _axiom("r1", EX + "near", "r2"))
 
 
-def _event(
-    random: Random, scope: str, number: int, intervals: bool, is_scoped: bool, last: int = LAST_START
-) -> reference.EventRecord:
-    names = f"urn:{scope}" if is_scoped else "urn:e"  # equal in all cases, so that parsed queries are cached
-    name = f"{names}:{number}"
-    subject = iri(name)
-    triples = {
-        (subject, RDF_TYPE, iri(EX + class_))
-        for class_ in random.choice(("A", "B", "C", "AB", "BC", "AC", "ABC", "ABC", "ABC"))
-    }
-    for property_, odds in (("room", 0.95), ("near", 0.5)):
-        if random.random() < odds:
-            triples.add((subject, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r1", "r2")))))
-    if random.random() < 0.3:
-        triples.add(random.choice(ROOMS))
-    if random.random() < 0.8:
-        triples |= {(subject, iri(EX + "k"), _number(random)) for _ in range(random.choice((1, 1, 1, 2)))}
-    if random.random() < 0.7:
-        triples.add((subject, iri(EX + "says"), random.choice(STRINGS)))
-    if random.random() < 0.5:
-        triples.add((subject, iri(EX + "cause"), iri(f"{names}:{random.randint(1, 5)}")))
-    if random.random() < 0.1:  # OWL RL has consequences of this without an ontology
-        twin = iri(f"{EX}twin{number}")
-        triples |= {(subject, iri(OWL + "sameAs"), twin), (twin, iri(EX + "near"), iri(EX + "r1"))}
-    if is_scoped:
-        triples.add((subject, iri(SCOPE_PROPERTY), iri(scope_iri(scope))))
-    start = random.randint(0, last)
-    length = random.choice((0, 1, 2, 3, 4)) if intervals else 0
-    return timed_event(name, BEGIN + start * SECOND, BEGIN + (start + length) * SECOND, triples)
+@dataclass(frozen=True)
+class _EventGenerator:
+    """Generates the events of a case, which have numbers from 1; the number decides whether one is an XML event."""
+
+    random: Random
+    scope: str
+    intervals: bool
+    is_scoped: bool
+    last: int  # the latest start, in seconds after `BEGIN`
+    xml: XmlVocabulary | None
+
+    def event(self, number: int) -> reference.EventRecord:
+        if self.xml and number % 3:
+            return self._xml_event(number, self.xml)
+        random = self.random
+        subject = iri(self._name(number))
+        triples = {
+            (subject, RDF_TYPE, iri(EX + class_))
+            for class_ in random.choice(("A", "B", "C", "AB", "BC", "AC", "ABC", "ABC", "ABC"))
+        }
+        for property_, odds in (("room", 0.95), ("near", 0.5)):
+            if random.random() < odds:
+                triples.add((subject, iri(EX + property_), iri(EX + random.choice(("r1", "r1", "r1", "r2")))))
+        if random.random() < 0.3:
+            triples.add(random.choice(ROOMS))
+        if random.random() < 0.8:
+            triples |= {(subject, iri(EX + "k"), _number(random)) for _ in range(random.choice((1, 1, 1, 2)))}
+        if random.random() < 0.7:
+            triples.add((subject, iri(EX + "says"), random.choice(STRINGS)))
+        if random.random() < 0.5:
+            triples.add((subject, iri(EX + "cause"), iri(self._name(random.randint(1, 5)))))
+        if random.random() < 0.1:  # OWL RL has consequences of this without an ontology
+            twin = iri(f"{EX}twin{number}")
+            triples |= {(subject, iri(OWL + "sameAs"), twin), (twin, iri(EX + "near"), iri(EX + "r1"))}
+        if self.is_scoped:
+            triples.add((subject, iri(SCOPE_PROPERTY), iri(scope_iri(self.scope))))
+        return timed_event(self._name(number), *self._interval(), triples)
+
+    def _xml_event(self, number: int, xml: XmlVocabulary) -> reference.EventRecord:
+        """An event whose document states its IRI and its time, or leaves them to its envelope."""
+        name, (start, end) = self._name(number), self._interval()
+        namespaces = f' xmlns:{XML_PREFIX}="{xml.namespace}" xmlns:m="{MOTET_NAMESPACE}"'
+        payload = self._element(xml, 3, namespaces).encode()
+        if self.random.random() < 0.5:
+            payload = restated(payload, id=name)
+        if self.random.random() < 0.6:
+            payload = restated(payload, start=format_datetime(start), end=format_datetime(end))
+        return reference.EventRecord(0, name, start, end, frozenset(), payload=payload)
+
+    def _element(self, xml: XmlVocabulary, depth: int, declared: str = "") -> str:
+        random = self.random
+        name = xml.name(random, TAGS[:2] if declared else TAGS)
+        attribute = f' k="{random.choice(XML_TEXTS[:19])}"' if random.random() < 0.25 else ""
+        content = random.choice(XML_TEXTS)
+        if depth and random.random() < (1 if declared else 0.5):
+            content = "".join(self._element(xml, depth - 1) for _ in range(random.choice((1, 2, 3, 3))))
+        return f"<{name}{declared}{attribute}>{content}</{name}>"
+
+    def _name(self, number: int) -> str:
+        """Equal in all cases that share no run, so that parsed queries are cached."""
+        return f"urn:{self.scope}:{number}" if self.is_scoped else f"urn:e:{number}"
+
+    def _interval(self) -> tuple[int, int]:
+        start = self.random.randint(0, self.last)
+        length = self.random.choice((0, 1, 2, 3, 4)) if self.intervals else 0
+        return BEGIN + start * SECOND, BEGIN + (start + length) * SECOND
 
 
 def _at_the_end(event: reference.EventRecord) -> reference.EventRecord:
@@ -165,13 +216,13 @@ def _number(random: Random) -> str:
 
 
 def _with_repetition(
-    random: Random, scope: str, events: Sequence[reference.EventRecord], intervals: bool, is_scoped: bool
+    random: Random, generator: _EventGenerator, events: Sequence[reference.EventRecord]
 ) -> list[reference.EventRecord]:
     """The events, sometimes with one of them published again with the same content, or with other content."""
     repeated = list(events)
     if random.random() < 0.2:
         number = random.randint(1, len(events))
-        repeated.append(_event(random, scope, number, intervals, is_scoped))
+        repeated.append(replace(generator, last=LAST_START).event(number))
     if random.random() < 0.2:
         repeated.append(random.choice(events))
     return repeated
@@ -179,6 +230,10 @@ def _with_repetition(
 
 def _untitled(event: reference.EventRecord, number: int = 0) -> reference.EventRecord:
     """The event without an IRI of its own; ``number`` events of equal content are before it in its input."""
+    if event.payload is not None:
+        times = {} if event.stamped else {"start": format_datetime(event.start), "end": format_datetime(event.end)}
+        payload = restated(event.payload, id=None, **times)
+        return replace(event, id=minted_document_id(payload), payload=payload)
     return _renamed(event, minted_id(event.triples, iri(event.id), number))
 
 
@@ -239,7 +294,7 @@ def _committed(
     if first.id.startswith(MINTED):
         if first.stamped:
             events[0] = first = _untitled(first)
-        if random.random() < 0.3:  # the same reading twice is two events
+        if first.payload is None and random.random() < 0.3:  # the same reading twice is two events
             events.insert(1, _untitled(first, 1))
     events.sort(key=lambda event: (event.stamped, event.end))
     return [replace(event, commit=number if len(events) > 1 else None, clock=clock) for event in events]
@@ -282,7 +337,8 @@ def _change_background(
     if random.random() < 0.3:
         change = frozenset({random.choice(ROOMS), _axiom("C", RDFS + "subClassOf", "A")})
         if random.random() < 0.3:
-            change |= set(random.sample(sorted(random.choice(events).triples), 2))
+            triples = sorted(random.choice(events).triples)
+            change |= set(random.sample(triples, min(2, len(triples))))
         offset = random.randint(0, len(records) // 2)
         records.insert(offset, reference.BackgroundRecord(0, added=change))
         if random.random() < 0.5:

@@ -22,7 +22,8 @@ OPERATORS = (
 KINDS = ("points", "intervals")
 
 LOG_KINDS = (
-    "late event", "stamped event", "event without IRI", "repetition", "conflict", "event ahead", "tick",
+    "late event", "stamped event", "event without IRI", "XML event", "XML event without IRI", "repetition", "conflict",
+    "event ahead", "tick",
     "tick before the clock", "frontier capped by the clock", "change of settings", "clocks of several writers",
     "commit of several events", "upgraded lake", "NO from SINCE", "NO from the frontier", "NO from the first event",
     "NO of an upgraded lake",
@@ -127,7 +128,9 @@ def _event_kinds(event: reference.EventRecord, accepted: Mapping[int, reference.
     if isinstance(stored, reference.EventRecord):
         yield from ("late event" for _ in [0] if stored.late)
         yield from ("stamped event" for _ in [0] if stored.stamped)
-        yield from ("event without IRI" for _ in [0] if stored.id.startswith(MINTED))
+        kind = "event" if stored.payload is None else "XML event"
+        yield from (f"{kind} without IRI" for _ in [0] if stored.id.startswith(MINTED))
+        yield from ("XML event" for _ in [0] if stored.payload is not None)
         clock = END_OF_TIME if event.clock is None else event.clock
         yield from ("frontier capped by the clock" for _ in [0] if not stored.stamped and event.end > clock)
         return
@@ -135,7 +138,8 @@ def _event_kinds(event: reference.EventRecord, accepted: Mapping[int, reference.
     if not earlier or earlier[0].offset > event.offset:
         yield "event ahead"
     else:
-        yield "repetition" if earlier[0].triples == event.triples else "conflict"
+        is_equal = (earlier[0].triples, earlier[0].payload) == (event.triples, event.payload)
+        yield "repetition" if is_equal else "conflict"
 
 
 def _tick_kinds(tick: reference.TickRecord) -> Iterator[str]:

@@ -21,7 +21,7 @@ from motet.fuzz.case import TIME_PROPERTIES
 from motet.model.batches import Triple
 from motet.model.terms import XSD, iri, literal_parts
 from motet.model.times import format_datetime
-from motet.model.xml_document import MOTET_NAMESPACE
+from motet.model.xml_document import MOTET_NAMESPACE, canonical_document
 from motet.reference import EventRecord
 
 THIS = "<urn:motet:this>"
@@ -63,6 +63,11 @@ def minted_id(triples: Iterable[Triple], node: str, number: int = 0) -> str:
     """
     lines = sorted({f"{s} {p} {o} ." for s, p, o in _with_node(triples, node, THIS)})
     return MINTED + sha256("\n".join(["", str(number), *lines]).encode()).hexdigest()
+
+
+def minted_document_id(payload: bytes) -> str:
+    """The IRI of an XML event without one: its content is the canonical form of its document."""
+    return MINTED + sha256("\n".join(["", "0", canonical_document(payload).decode()]).encode()).hexdigest()
 
 
 def documents(events: Sequence[EventRecord], random: Random, *, arguments: bool = True) -> Iterator[EventDocument]:

@@ -8,7 +8,8 @@
     arguments.json        the arguments base and rest of `motet run`, if there are some
 
 A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
-NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"event": IRI, "xml": TEXT}``, ``{"tick": TIME}`` (``"end"``: of time),
+NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"event": IRI, "xml": TEXT, "start": TIME, "end": TIME}`` (the times only
+if the document states none), ``{"tick": TIME}`` (``"end"``: of time),
 ``{"add": TURTLE}`` and ``{"remove": TURTLE}`` for the background graph, ``{"retract": IRI}``, and ``{"settings":
 {"lateness": "PT5S", "ahead": "P1D", "entailment": null}}`` (null: unlimited, unset). An event whose Turtle or XML
 states no time is stamped by its writer. A line may have ``"clock": TIME``, that of its writer, and ``"commit":
@@ -24,6 +25,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lxml import etree
+
 from motet import reference
 from motet.codec.decode import decode_bytes, decode_file
 from motet.fuzz.case import BEGIN, PROV, Case
@@ -35,6 +38,7 @@ from motet.model.batches import EventRow, Triple, event_rows
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri
 from motet.model.times import END_OF_TIME, format_datetime, parse_datetime, parse_duration
+from motet.model.xml_document import MOTET_NAMESPACE
 from motet.ontology.load import load
 
 EX = "http://example.org/"
@@ -74,24 +78,27 @@ def case_files(case: Case, lines: Mapping[str, Iterable[str]]) -> dict[str, str]
 
 
 def event_files(events: Iterable[reference.EventRecord]) -> dict[str, str]:
-    """Files by name: N-Quads, in which the quads of a graph are one event, so that a repetition is in the next file;
-    documents of XML are in CloudEvents, or files of their own if they have no IRI.
+    """Files by name: N-Quads, in which the quads of a graph are one event, and CloudEvents with documents of XML, so
+    that a repetition is in the next file of its kind; documents without an IRI are files of their own.
     """
-    files: list[dict[str, str]] = [{}]
-    documents: list[reference.EventRecord] = []
-    for event in events:
-        if event.payload is not None:
-            documents.append(event)
-            continue
-        if event.id in files[-1]:
-            files.append({})
-        files[-1][event.id] = nquads(event)
-    texts = {f"events{index or ''}.nq": "".join(texts.values()) for index, texts in enumerate(files)}
-    wrapped = [_dumps(cloudevent(event)) for event in documents if not event.id.startswith(MINTED)]
-    if wrapped:
-        texts["events.ce.json"] = f"[{','.join(wrapped)}]\n"
-    bare = (event.payload or b"" for event in documents if event.id.startswith(MINTED))
+    rdf, xml = [event for event in events if event.payload is None], [event for event in events if event.payload]
+    bare = [event.payload or b"" for event in xml if event.id.startswith(MINTED)]
+    texts = {f"events{number}.nq": "".join(map(nquads, each)) for number, each in _without_repetition(rdf)}
+    for number, each in _without_repetition([event for event in xml if not event.id.startswith(MINTED)]):
+        texts[f"events{number}.ce.json"] = f"[{','.join(_dumps(cloudevent(event)) for event in each)}]\n"
     return texts | {f"events{index or ''}.xml": payload.decode() for index, payload in enumerate(bare)}
+
+
+def _without_repetition(
+    events: Iterable[reference.EventRecord],
+) -> Iterator[tuple[str, Iterable[reference.EventRecord]]]:
+    """The events in groups with distinct IRIs, each with a number for its file; the first has none."""
+    groups: list[dict[str, reference.EventRecord]] = [{}]
+    for event in events:
+        if event.id in groups[-1]:
+            groups.append({})
+        groups[-1][event.id] = event
+    return ((str(index or ""), group.values()) for index, group in enumerate(groups) if group)
 
 
 def nquads(event: reference.EventRecord) -> str:
@@ -147,7 +154,7 @@ def _record(line: Mapping[str, Any], subscriptions: Mapping[str, Subscription]) 
     readers: dict[str, Callable[[Any], reference.Record]] = {
         "subscribe": lambda name: reference.SubscribeRecord(0, subscriptions[name]),
         "unsubscribe": lambda name: reference.UnsubscribeRecord(0, name),
-        "event": lambda name: _event(_document(line["xml"], name) if "xml" in line else _row(line["turtle"], name)),
+        "event": lambda name: _event(_document(line, name) if "xml" in line else _row(line["turtle"], name)),
         "tick": lambda time: reference.TickRecord(0, END_OF_TIME if time == "end" else parse_datetime(time)),
         "add": lambda turtle: reference.BackgroundRecord(0, added=frozenset(_row(turtle, "urn:background").triples)),
         "remove": lambda turtle: reference.BackgroundRecord(
@@ -164,8 +171,12 @@ def _row(turtle: str, name: str) -> EventRow:
     return _decoded((_PROLOGUE + turtle).encode(), "text/turtle", name)
 
 
-def _document(xml: str, name: str) -> EventRow:
-    return _decoded(xml.encode(), "application/xml", name)
+def _document(line: Mapping[str, Any], name: str) -> EventRow:
+    """The XML event of a line."""
+    row = _decoded(line["xml"].encode(), "application/xml", name)
+    if "start" not in line:
+        return row
+    return row._replace(start=parse_datetime(line["start"]), end=parse_datetime(line["end"]))
 
 
 def _decoded(data: bytes, content_type: str, name: str) -> EventRow:
@@ -210,7 +221,9 @@ def _record_lines(record: reference.Record) -> Iterator[dict[str, Any]]:
         case reference.EventRecord(payload=None):
             yield {"event": record.id, "turtle": _turtle(record.triples)}
         case reference.EventRecord(payload=bytes() as payload):
-            yield {"event": record.id, "xml": payload.decode()}
+            has_time = record.stamped or f"{{{MOTET_NAMESPACE}}}start" in etree.fromstring(payload).attrib
+            times = {} if has_time else {"start": format_datetime(record.start), "end": format_datetime(record.end)}
+            yield {"event": record.id, "xml": payload.decode()} | times
         case reference.TickRecord():
             yield {"tick": "end" if record.instant == END_OF_TIME else format_datetime(record.instant)}
         case reference.BackgroundRecord():

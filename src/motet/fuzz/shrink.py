@@ -5,20 +5,27 @@ Greedy: of all cases that are one step simpler, the first with a difference is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from motet.fuzz.case import TIME_PROPERTIES, Case, as_run, timed_event
+from lxml import etree
+
+from motet.fuzz.case import TIME_PROPERTIES, Case, as_run, restated, timed_event
 from motet.fuzz.compare import Difference, compare
 from motet.fuzz.engines import Engine
 from motet.language.check import check
 from motet.language.scope import children, leaves
-from motet.language.syntax import Context, Delivery, Pattern, Select, Signal, Subscription, Times
+from motet.language.syntax import Context, Delivery, Pattern, Select, Signal, Subscription, Times, XmlBlock
 from motet.model.errors import SubscriptionError, UsageError
 from motet.model.terms import iri
+from motet.model.times import format_datetime
+from motet.model.xml_document import MOTET_NAMESPACE
 from motet.reference import EventRecord, Record, RetractRecord, SubscribeRecord, UnsubscribeRecord
+from motet.xmlql.blocks import Block, ElementPattern
+from motet.xmlql.write import block_text
 
 T = TypeVar("T")
 
@@ -123,6 +130,12 @@ def _simpler_records(record: Record) -> Iterator[Record]:
         case SubscribeRecord():
             for subscription in simpler_subscriptions(record.subscription):
                 yield replace(record, subscription=subscription)
+        case EventRecord(payload=bytes() as payload):
+            times = {"start": format_datetime(record.end), "end": None}
+            if record.start < record.end or record.stamped:
+                yield replace(record, start=record.end, stamped=False, payload=restated(payload, **times))
+            for document in _simpler_documents(payload):
+                yield replace(record, payload=document)
         case EventRecord():
             if record.start < record.end or record.stamped:
                 other_triples = (triple for triple in record.triples if triple[1] not in TIME_PROPERTIES)
@@ -131,6 +144,32 @@ def _simpler_records(record: Record) -> Iterator[Record]:
             for triple in sorted(record.triples):
                 if triple[1] not in TIME_PROPERTIES:
                     yield replace(record, triples=record.triples - {triple})
+
+
+def _simpler_documents(payload: bytes) -> Iterator[bytes]:
+    """The document without one element, text or attribute; what its root states of the event stays."""
+    for index, element in enumerate(etree.fromstring(payload).iter("*")):
+        names = [str(name) for name in element.attrib if f"{{{MOTET_NAMESPACE}}}" not in str(name)]
+        changes: list[Callable[[etree._Element], None]] = [_remove, _empty]
+        changes += [partial(_remove_attribute, name) for name in names]
+        for change in changes:
+            root = etree.fromstring(payload)
+            change(list(root.iter("*"))[index])
+            if (simpler_payload := etree.tostring(root)) != etree.tostring(etree.fromstring(payload)):
+                yield simpler_payload
+
+
+def _remove(element: etree._Element) -> None:
+    if (parent := element.getparent()) is not None:
+        parent.remove(element)
+
+
+def _empty(element: etree._Element) -> None:
+    element.text = None
+
+
+def _remove_attribute(name: str, element: etree._Element) -> None:
+    del element.attrib[name]
 
 
 def simpler_subscriptions(subscription: Subscription) -> Iterator[Subscription]:
@@ -173,6 +212,32 @@ def _simpler_events(subscription: Subscription) -> Iterator[Subscription]:
             if simpler_event != event:
                 events = (*subscription.events[:index], simpler_event, *subscription.events[index + 1 :])
                 yield replace(subscription, events=events)
+        for block in _simpler_blocks(event.xml.tree) if event.xml else ():
+            simpler_event = replace(event, xml=XmlBlock(block_text(block), block.variables))
+            events = (*subscription.events[:index], simpler_event, *subscription.events[index + 1 :])
+            yield replace(subscription, events=events)
+
+
+def _simpler_blocks(block: Block) -> Iterator[Block]:
+    if block.is_anchored:
+        yield Block(block.element)
+    yield from map(Block, _simpler_elements(block.element))
+
+
+def _simpler_elements(pattern: ElementPattern) -> Iterator[ElementPattern]:
+    """The pattern of an element without one of its parts, or with one nested pattern simpler."""
+    for part in ("attributes", "nested", "element_as", "content_as"):
+        values = getattr(pattern, part)
+        for index in range(len(values)):
+            change: dict[str, Any] = {part: (*values[:index], *values[index + 1 :])}
+            yield replace(pattern, **change)
+    if pattern.text is not None or pattern.value is not None:
+        yield replace(pattern, text=None, value=None)
+    yield from (replace(pattern, names=(name,)) for name in pattern.names if len(pattern.names) > 1)
+    for index, nested in enumerate(pattern.nested):
+        for element in _simpler_elements(nested.element):
+            others = pattern.nested[:index], pattern.nested[index + 1 :]
+            yield replace(pattern, nested=(*others[0], replace(nested, element=element), *others[1]))
 
 
 def _accepted(subscription: Subscription) -> Iterator[Subscription]:
@@ -200,7 +265,8 @@ def _renamed_record(record: Record, events: dict[str, str], names: dict[str, str
         case EventRecord():
             terms = {iri(old): iri(new) for old, new in events.items()}
             triples = frozenset((terms.get(s, s), p, terms.get(o, o)) for s, p, o in record.triples)
-            return replace(record, id=events[record.id], triples=triples)
+            payload = None if record.payload is None else restated(record.payload, id=events[record.id])
+            return replace(record, id=events[record.id], triples=triples, payload=payload)
         case SubscribeRecord(subscription=subscription):
             return replace(record, subscription=replace(subscription, name=names[subscription.name]))
         case UnsubscribeRecord():

@@ -1,12 +1,12 @@
 """Random subscriptions over the vocabulary of ``cases``: every operator, context, delivery and kind of leaf.
 
-There are few classes, rooms and values, so that most subscriptions have notifications. The texts of leaves are parsed
-by the parser of the language, once each.
+There are few classes, rooms, elements and values, so that most subscriptions have notifications. The texts of leaves
+are parsed by the parser of the language, once each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
@@ -16,13 +16,20 @@ from motet.fuzz.files import EX
 from motet.language import syntax
 from motet.language.check import check
 from motet.language.parse import parse
-from motet.language.scope import iterated_names, leaf_variables
+from motet.language.scope import iterated_names, leaf_variables, xml_variables
 from motet.model.errors import SubscriptionError
 from motet.model.intervals import Relation
+from motet.model.terms import XSD
+from motet.plan.builder import build_plan
+from motet.plan.derivation_edges import cyclic_names
 
 CLASSES = ("A", "B", "C")
 DERIVED = ("D", "E")  # classes of derived events only; subscriptions that derive E may match D
 MAX_DEPTH = 3
+
+TAGS = ("o", "p", "i")  # of the elements of documents and blocks
+XML_PREFIX = "x"  # of element names in a namespace
+XML_TEXTS = (*("1", "1", "2", "ok") * 4, "3", "01", " 2 ", "2.5", "fire", "", "a&amp;b", "<![CDATA[<ok/>]]>")
 
 # {e} is the name of the event. ?room and ?k are shared by the events of a subscription, ?v_… are of one event.
 BODIES = (
@@ -75,6 +82,25 @@ INTERVAL_SIDES = {
 
 
 @dataclass(frozen=True)
+class XmlVocabulary:
+    """The names of elements in the documents and blocks of a case; the scope of a shared run is their namespace."""
+
+    scope: str = ""
+
+    @property
+    def namespace(self) -> str:
+        return scope_iri(self.scope) if self.scope else EX
+
+    def name(self, random: Random, tags: Sequence[str] = TAGS) -> str:
+        tag = random.choice(tags)
+        return f"{XML_PREFIX}:{tag}" if self.scope or random.random() < 0.03 else tag
+
+    @property
+    def prologue(self) -> str:
+        return f"PREFIX {XML_PREFIX}: <{self.namespace}> "
+
+
+@dataclass(frozen=True)
 class EngineCapabilities:
     """The kinds of cases that an engine accepts."""
 
@@ -92,6 +118,7 @@ class SubscriptionGenerator:
     derived_class: str  # class of the events this subscription derives; empty if none
     upstream_classes: tuple[str, ...]  # classes of the events that other subscriptions derive
     intervals: bool = True  # events may be intervals
+    xml: XmlVocabulary | None = None  # of a case with documents of XML
     events: list[syntax.Event] = field(default_factory=list)
 
     def pattern(self, depth: int) -> syntax.Pattern:
@@ -182,17 +209,45 @@ class SubscriptionGenerator:
         return self.random.choice(choices)
 
     def _event(self, name: str) -> syntax.Event:
+        if self.xml and self.random.random() < 0.8:
+            return self._block_event(name, self.xml)
         class_ = self.random.choice((*CLASSES * 2, *self.upstream_classes))
         typed = f": ex:{class_}" if self.derived_class or self.random.random() < 0.85 else ""
         times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
-        body = self.random.choice(BODIES[:FREQUENT] if self.random.random() < 0.7 else BODIES).format(e=name)
+        bodies = (*BODIES, "?{e} ex:says ?room", "?{e} ex:says ?room") if self.xml else BODIES
+        body = self.random.choice(bodies[:FREQUENT] if self.random.random() < 0.7 else bodies).format(e=name)
         scope = f"?{name} <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}> . " if self.capabilities.shares_runs else ""
         return parse_event(f"EVENT {name} {typed}{times} {{ {scope}{body} }}", name)
 
-    def _template(self, variables: set[str]) -> syntax.Template:
+    def _block_event(self, name: str, xml: XmlVocabulary) -> syntax.Event:
+        times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
+        class_ = ": ex:A" if self.random.random() < 0.02 else ""  # no document has a class without a mapping
+        block = BlockGenerator(self.random, xml, name, [*TAGS * 2, *map(str.lower, self.upstream_classes * 2)]).block()
+        return parse_event(f"EVENT {name} {class_}{times} XML {{ {block} }}", name, xml.prologue)
+
+    def _template(self, variables: set[str]) -> syntax.Template | syntax.XmlTemplate:
+        if self.xml and self.random.random() < 0.7:
+            return self._xml_template(variables, self.xml)
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
         scope = f"; <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}>" if self.capabilities.shares_runs else ""
         return parse_template(f"?this a ex:{self.derived_class} {room} {scope}", frozenset(variables))
+
+    def _xml_template(self, variables: set[str], xml: XmlVocabulary) -> syntax.XmlTemplate:
+        """A template; in a shared run it inserts no elements, which could feed blocks of other cases."""
+        inserted = xml_variables(syntax.Subscription("s", tuple(self.events), syntax.Leaf("e1")))
+        names = sorted(variables - inserted if xml.scope else variables)
+        root = xml.name(self.random, (self.derived_class.lower(),))
+        content = "".join(self._template_item(names, xml) for _ in range(self.random.choice((1, 1, 2, 3))))
+        attribute = f" k=${self.random.choice(names)}" if names and self.random.random() < 0.3 else ""
+        return parse_xml_template(f"<{root}{attribute}>{content}</{root}>", tuple(names), xml.prologue)
+
+    def _template_item(self, names: Sequence[str], xml: XmlVocabulary) -> str:
+        variable = f"${self.random.choice(names)}" if names else self.random.choice(XML_TEXTS[:4])
+        if self.random.random() < 0.25:
+            return f" {variable} "
+        if names and not xml.scope and self.random.random() < 0.05:
+            return f"<{variable}>{self.random.choice(XML_TEXTS[:4])}</>"
+        return f"<{xml.name(self.random)}>{variable}</>"
 
     def _within(self, pattern: syntax.Pattern) -> syntax.Pattern:
         return syntax.Within(pattern, self._duration())
@@ -219,13 +274,71 @@ class SubscriptionGenerator:
         return self.random.choice((SECOND // 2, SECOND // 2, SECOND, SECOND, 2 * SECOND, 4 * SECOND))
 
 
+@dataclass(frozen=True)
+class BlockGenerator:
+    """Generates the text of the block of one event; ``tags`` may be its outermost name."""
+
+    random: Random
+    xml: XmlVocabulary
+    event: str
+    tags: Sequence[str]
+
+    def block(self) -> str:
+        anchor = self.random.choice(("", "", "", "", "/", "//"))
+        return anchor + self._element(self.random.choice((0, 0, 0, 1, 1, 1, 2)), self.tags, can_vary=not self.xml.scope)
+
+    def _element(self, depth: int, tags: Sequence[str] = TAGS, *, can_vary: bool = True) -> str:
+        """``can_vary``: the name may be a variable. In a shared run outermost elements of blocks have names."""
+        kind = self.random.random()
+        name = self.xml.name(self.random, tags)
+        if kind < 0.12:
+            name = "|".join(dict.fromkeys((name, self.xml.name(self.random, tags))))
+        elif kind < 0.2 and can_vary:
+            name = f"${self.random.choice(('tag', f't_{self.event}'))}"
+        attributes = f" k={self._attribute()}" if self.random.random() < 0.1 else ""
+        clause = ""
+        if self.random.random() < 0.15:
+            variable = self.random.choice((f"x_{self.event}", f"x_{self.event}", "x"))
+            clause = f" {self.random.choice(('ELEMENT_AS', 'CONTENT_AS'))} ${variable}"
+        return f"<{name}{attributes}>{self._content(depth)}</>{clause}"
+
+    def _content(self, depth: int) -> str:
+        kind = self.random.random()
+        if depth and kind < 0.85:
+            nested = range(self.random.choice((1, 1, 1, 2)))
+            return " ".join(self.random.choice(("", "", "//")) + self._element(depth - 1) for _ in nested)
+        if kind < 0.2:
+            return ""
+        if kind < 0.27:
+            return self.random.choice(XML_TEXTS[:4])
+        if kind < 0.37:
+            operator = self.random.choice(("<", "<=", "=", "!=", ">=", ">"))
+            return f" $v_{self.event} {operator} {self.random.choice(('1', '2', '2.0', '-1e0'))} "
+        return self._variable()
+
+    def _attribute(self) -> str:
+        return self._variable() if self.random.random() < 0.7 else f'"{self.random.choice(XML_TEXTS[:4])}"'
+
+    def _variable(self) -> str:
+        name = self.random.choice(("room", "k", "k", *[f"v_{self.event}"] * 3))
+        datatypes = ("integer", "integer", "integer", "decimal", "string")
+        is_typed = self.random.random() < (0.8 if name == "k" else 0.15)
+        return f"${name}" + (f"^^<{XSD}{self.random.choice(datatypes)}>" if is_typed else "")
+
+
 def random_subscriptions(
-    random: Random, scope: str, capabilities: EngineCapabilities, count: int, *, intervals: bool = True
+    random: Random,
+    scope: str,
+    capabilities: EngineCapabilities,
+    count: int,
+    *,
+    intervals: bool = True,
+    xml: XmlVocabulary | None = None,
 ) -> list[syntax.Subscription]:
     """Subscriptions for one log; sometimes the first derives events for the others, and the second derives from those;
     sometimes two differ only in their names.
     """
-    derived_classes = DERIVED[: random.choice((1, 1, 2))] if random.random() < 0.3 else ()
+    derived_classes = DERIVED[: random.choice((1, 1, 2))] if random.random() < (0.6 if xml else 0.3) else ()
     subscriptions: list[syntax.Subscription] = []
     for number in range(1, count + 1):
         name = f"{scope}-{number}"
@@ -236,10 +349,19 @@ def random_subscriptions(
             "".join(derived_classes[number - 1 : number]),
             derived_classes[: number - 1],
             intervals,
+            xml,
         )
         is_copy = number > 3 and random.random() < 0.18
         subscriptions.append(replace(subscriptions[-1], name=name) if is_copy else random_subscription(generator, name))
-    return subscriptions
+    return _without_cycle(subscriptions) if xml else subscriptions
+
+
+def _without_cycle(subscriptions: list[syntax.Subscription]) -> list[syntax.Subscription]:
+    """The subscriptions, the second without CONSTRUCT if its documents feed a block of the first."""
+    if not cyclic_names(build_plan(subscriptions)):
+        return subscriptions
+    first, second, *others = subscriptions
+    return [first, replace(second, delivery=syntax.Select()), *others]
 
 
 def random_subscription(generator: SubscriptionGenerator, name: str) -> syntax.Subscription:
@@ -268,8 +390,8 @@ def _checked(subscription: syntax.Subscription) -> syntax.Subscription:
 
 
 @lru_cache(maxsize=65536)
-def parse_event(text: str, name: str) -> syntax.Event:
-    [subscription] = parse(f"PREFIX ex: <{EX}> SUBSCRIPTION s {text} WHEN {name}")
+def parse_event(text: str, name: str, prologue: str = "") -> syntax.Event:
+    [subscription] = parse(f"PREFIX ex: <{EX}> {prologue}SUBSCRIPTION s {text} WHEN {name}")
     return subscription.events[0]
 
 
@@ -289,4 +411,14 @@ def parse_template(text: str, variables: frozenset[str]) -> syntax.Template:
     assert isinstance(subscription.delivery, syntax.Construct)
     template = subscription.delivery.templates[0]
     assert isinstance(template, syntax.Template), "it is written so"
+    return template
+
+
+@lru_cache(maxsize=4096)
+def parse_xml_template(text: str, variables: Sequence[str], prologue: str) -> syntax.XmlTemplate:
+    bound = " ".join(f"?e <urn:p> ?{name} ." for name in variables)
+    [subscription] = parse(f"{prologue}SUBSCRIPTION s EVENT e {{ {bound} }} WHEN e CONSTRUCT XML {{ {text} }}")
+    assert isinstance(subscription.delivery, syntax.Construct)
+    template = subscription.delivery.templates[0]
+    assert isinstance(template, syntax.XmlTemplate), "it is written so"
     return template

@@ -16,6 +16,7 @@ from motet.language.syntax import Construct, Event, Events, Pattern, Select, Sub
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.terms import iri, iri_value
+from motet.model.xml_document import canonical_document
 from motet.ontology.entailment import Entailment
 from motet.reference.contexts import PatternResult
 from motet.reference.derivation import derived_iri, feeds, inserted_as_xml, instantiate
@@ -211,7 +212,7 @@ class Log:
         notification = Notification(registration.subscription.name, o.start, o.end, tuple(sorted(o.events)), o.bindings)
         match registration.subscription.delivery:
             case Events():
-                lines = {f"{s} {p} {v} {iri(event)} ." for event in o.events for s, p, v in self._graph(event)}
+                lines = {line for event in o.events for line in self._graph_lines(event)}
                 return EmittedNotification(o.final_at, replace(notification, graphs=tuple(sorted(lines))), ())
             case Construct():
                 derived = tuple(self._instantiate_clauses(registration, notification, o))
@@ -312,9 +313,15 @@ class Log:
     def _derived_events(self) -> list[DerivedEvent]:
         return [derived for batch in self.emissions.values() for emission in batch for derived in emission.derived]
 
-    def _graph(self, event: str) -> frozenset[Triple]:
-        graphs = {record.id: record.triples for record in self.records if isinstance(record, EventRecord)}
-        return (graphs | {derived.id: derived.triples for derived in self._derived_events()})[event]
+    def _graph_lines(self, id_: str) -> Iterator[str]:
+        """“EVENTS adds `"graphs"` […]: sorted arrays of N-Quads […] lines; XML documents stand there as canonical
+        strings.”
+        """
+        published = {record.id: record for record in self.records if isinstance(record, EventRecord)}
+        event = published.get(id_) or next(derived for derived in self._derived_events() if derived.id == id_)
+        yield from (f"{s} {p} {v} {iri(id_)} ." for s, p, v in event.triples)
+        if event.payload is not None:
+            yield canonical_document(event.payload).decode()
 
     def _is_late_for_earlier(self, producer: Registration, end: int) -> bool:
         return is_late(end, producer.frontier)

@@ -2,6 +2,8 @@
 
 Terms get their ids in the order in which they first occur. Events are known by their offsets; their triples are held
 only if a subscription delivers them. Both are compacted to what the tables use when they have outgrown it.
+
+The document of an XML event that is delivered is held as one more triple, which has neither subject nor predicate.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from motet.engine.detect.occurrences import Occurrences, all_values, map_values
 from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
 from motet.engine.match.string_column import Scalar, hash_slots, string_column
 from motet.jit.compiled import Ints
-from motet.model.batches import TRIPLE
+from motet.model.batches import TRIPLE, payload_column
 from motet.model.terms import iri
+from motet.model.xml_document import canonical_document
 
 _MAX_SPARSITY = 8  # offsets for each event up to which a chunk has a direct index
 _NO_STRINGS = pa.array([], pa.string())
@@ -87,6 +90,19 @@ def _enlarge(array: npt.NDArray[Scalar], used: int, size: int) -> npt.NDArray[Sc
     larger = np.empty(size, array.dtype)
     larger[:used] = array[:used]
     return larger
+
+
+def delivered_triples(events: pa.RecordBatch) -> pa.Array:
+    """The triples of events, and the canonical documents of XML events as triples without subject and predicate."""
+    triples, payloads = events.column("triples"), payload_column(events)
+    if payloads.null_count == len(payloads):
+        return triples
+    rows = zip(triples.to_pylist(), payloads.to_pylist(), strict=True)
+    return pa.array([row if payload is None else [*row, _document_triple(payload)] for row, payload in rows], _TRIPLES)
+
+
+def _document_triple(payload: bytes) -> dict[str, str]:
+    return {"subject": "", "predicate": "", "object": canonical_document(payload).decode()}
 
 
 def term_column(indexes: Ints, terms: Terms, iris: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES
 from motet.engine.detect.construct import member_times, times_term
-from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.dictionary import Dictionary, delivered_triples
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
 from motet.engine.detect.table_kernels import leaf_columns, plain_terms
 from motet.engine.match import index
@@ -194,11 +194,11 @@ def _add_events(events: pa.RecordBatch, tables: Collection[Occurrences], diction
     is_dense = len(offsets) > 0 and offsets[-1] - offsets[0] == len(offsets) - 1
     for table in tables:
         is_used[table.events - offsets[0] if is_dense else np.searchsorted(offsets, table.events)] = True
-    iris, triples = events.column("id"), events.column("triples") if dictionary.events.with_triples else None
-    if not is_used.all():
-        rows = pa.array(np.flatnonzero(is_used))
-        iris, triples = iris.take(rows), None if triples is None else triples.take(rows)
-    dictionary.events.add(offsets[is_used], iris, triples)
+    iris, rows = events.column("id"), None if is_used.all() else pa.array(np.flatnonzero(is_used))
+    triples = None
+    if dictionary.events.with_triples:
+        triples = delivered_triples(events if rows is None else events.take(rows))
+    dictionary.events.add(offsets[is_used], iris if rows is None else iris.take(rows), triples)
 
 
 def _event_column(leaf: PlanLeaf | None) -> int:

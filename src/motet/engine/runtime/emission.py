@@ -36,6 +36,7 @@ from motet.model.batches import (
 )
 from motet.model.notifications import Notification
 from motet.model.terms import iri
+from motet.model.xml_document import canonical_document
 
 MAX_SMALL = 32  # notifications as rows
 
@@ -173,12 +174,14 @@ def _verified_rows(matches: SegmentMatches, solutions: VerifiedSolutions) -> Ite
     for event, leaf_index, bindings, row in zip(*columns, strict=True):
         leaf = matches.segment.leaves.leaf(leaf_index)
         assert row.start is not None and row.end is not None, "events are stamped before they are matched"
-        graphs = _nquads(row) if leaf.with_triples else None
+        graphs = _graph_lines(row) if leaf.with_triples else None
         yield event, Notification(leaf.name, row.start, row.end, (row.id,), bindings, graphs)
 
 
-def _nquads(row: EventRow) -> tuple[str, ...]:
-    return tuple(sorted({f"{s} {p} {o} {iri(row.id)} ." for s, p, o in row.triples}))
+def _graph_lines(row: EventRow) -> tuple[str, ...]:
+    """The N-Quads of an event, and the canonical document of an XML event."""
+    lines = {f"{s} {p} {o} {iri(row.id)} ." for s, p, o in row.triples}
+    return tuple(sorted(lines if row.payload is None else {*lines, canonical_document(row.payload).decode()}))
 
 
 def emit_occurrences(
@@ -309,11 +312,11 @@ def _sort(table: Occurrences) -> Occurrences:
 
 
 def _graphs(table: Occurrences, dictionary: Dictionary) -> list[list[str]]:
-    """For each occurrence the N-Quads of its events."""
+    """For each occurrence the N-Quads of its events, and the documents of XML events."""
     distinct, indexes = np.unique(table.events, return_inverse=True)
     iris = dictionary.events.iris(distinct).to_pylist()
     lines = [
-        [f"{t['subject']} {t['predicate']} {t['object']} <{iri}> ." for t in graph]
+        [f"{t['subject']} {t['predicate']} {t['object']} <{iri}> ." if t["subject"] else t["object"] for t in graph]
         for iri, graph in zip(iris, dictionary.events.graphs(distinct), strict=True)
     ]
     bounds = table.starts.tolist()
