@@ -33,7 +33,7 @@ def test_a_table_is_printed(data: str, capsys: pytest.CaptureFixture[str]) -> No
     [
         ("SELECT ?x { GRAPH ?x { } }", "csv", "x\r\nurn:g\r\n"),
         ("SELECT ?x { GRAPH ?x { } }", "tsv", "?x\n<urn:g>\n"),
-        ("ASK { }", "json", '{"head": {}, "boolean": true}'),
+        ("ASK { }", "json", '{"head": {}, "boolean": true}\n'),
         ("CONSTRUCT { ?s <urn:p> ?s } { ?s ?p 1 }", "nt", "<urn:a> <urn:p> <urn:a> .\n"),
         ("DESCRIBE <urn:a> FROM <urn:g>", "nt", ""),
         ("ASK { }", "table", "true\n"),

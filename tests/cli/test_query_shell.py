@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import motet
-from motet.cli.query_shell import CANCEL, QueryShell
+from motet.cli.query_shell import CANCEL, QueryShell, _completer
 from motet.lake import Lake
 from motet.model.errors import UsageError
 
@@ -65,5 +65,15 @@ def test_names_of_the_lake_are_completed(lake: Lake) -> None:
     assert shell.completions("<http://x.org/S") == ["<http://x.org/Smoke>"]
     assert shell.completions("SEL") == ["SELECT"]
     assert shell.completions("rdfs") == ["rdfs:"]
+    assert shell.completions("<http://x") == ["<http://x.org/>", "<http://x.org/Smoke>", "<http://x.org/level>"]
     shell.prefixes["x"] = "http://x.org/"
     assert shell.completions("x:") == ["x:", "x:Smoke", "x:level"]
+
+
+def test_prefixes_of_the_query_being_typed_are_completed(lake: Lake) -> None:
+    """Those of its earlier lines, and of the line of the cursor."""
+    shell = QueryShell(lake, lambda _: None)
+    shell.run(iter(["PREFIX x: <http://x.org/>", CANCEL]))
+    assert shell.completions("x:S") == ["x:Smoke"]
+    complete = _completer(QueryShell(lake, lambda _: None), lambda: "PREFIX y: <http://x.org/> SELECT * { ?e a y:")
+    assert [complete("y:", state) for state in range(4)] == ["y:", "y:Smoke", "y:level", None]

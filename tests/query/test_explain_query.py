@@ -102,7 +102,15 @@ def test_values_of_known_kinds_are_compared_in_sql(lake: Lake, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--query", "ASK {}"], ["--lake", "x"], [], ["--query", "ASK {}", "--lake", "x", "--dot"]]
+    "arguments",
+    [
+        ["--query", "ASK {}"],
+        ["--lake", "x"],
+        [],
+        ["--query", "ASK {}", "--lake", "x", "--dot"],
+        ["fire.motet", "--as-of", "5"],
+        ["fire.motet", "--entailment", "none"],
+    ],
 )
 def test_an_incomplete_request_to_explain_is_refused(arguments: list[str]) -> None:
     assert main(["explain", *arguments]) == 2

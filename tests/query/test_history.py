@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 import weakref
@@ -377,6 +378,22 @@ def test_limits_of_rows_and_time(cloud: Cloud) -> None:
     thread.start()
     thread.join()
     assert len(found) == 1
+
+
+def test_control_c_cancels_a_query(cloud: Cloud) -> None:
+    """Also where the engine does not look for signals; the next query is answered."""
+    for second in range(1, 30):
+        publish(cloud, str(second), second, ":of 1")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    control_c = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            control_c.start()
+            cloud.query("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n0 ?o }", timeout=20)
+    finally:
+        control_c.join()
+        signal.signal(signal.SIGINT, before)
+    assert cloud.query("ASK { ?s ?p ?o }") is True
 
 
 def test_too_little_memory_is_a_limit(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from motet.cli import output
 from motet.cli.arguments import add_ontology_files, add_syntax_argument, load_ontology
+from motet.cli.query import add_history_arguments, complete_notifications, history_options
 from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ EXAMPLES = """\
   motet explain *.motet --json
   motet explain fire.motet --svg plan.svg
   motet explain fire.motet --dot | dot -Tpdf > plan.pdf
-  motet explain --query 'SELECT ?e { ?e a <urn:Smoke> }' --lake building
+  motet explain --query 'SELECT ?e { ?e a <urn:Smoke> }' --lake building --from 2026-11-14T00:00:00Z
 """
 
 
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the lake that is queried, or whose lateness decides when notifications come (5 s)",
     )
+    add_history_arguments(parser.add_argument_group("what an explained query sees"))
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, with times in microseconds")
     form.add_argument("--dot", action="store_true", help="print a graph for Graphviz")
@@ -55,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
         return _explain_query(args)
     if not args.files:
         raise UsageError("nothing to explain", advice="Name subscription files, or give --query and --lake.")
+    if any(value is not None for value in (args.as_of, args.span_from, args.span_to, args.entailment)):
+        raise UsageError(
+            "--as-of, --from, --to and --entailment are for queries", advice="Leave them out, or give --query."
+        )
     from motet.jobs.subscription_files import load_subscriptions
     from motet.model.control import entailment_of
     from motet.ontology.entailment import Entailment, Reasoner
@@ -88,13 +94,11 @@ def _explain_query(args: argparse.Namespace) -> int:
         raise UsageError("a query is explained on a lake", advice="Give --query and --lake, and no files.")
     if args.dot or args.svg is not None:
         raise UsageError("a query has no drawing", advice="Leave out --dot and --svg.")
-    from motet.cli.query import complete_notifications
     from motet.lake import Lake
     from motet.query.explain_query import explain_query
-    from motet.query.lake_query import QueryOptions
 
     lake = Lake.open(args.lake, create=False)
-    explanation = explain_query(lake, args.query, QueryOptions(), lambda: complete_notifications(lake))
+    explanation = explain_query(lake, args.query, history_options(args), lambda: complete_notifications(lake))
     if args.json:
         output.print_json(explanation.to_json())
     else:

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -173,6 +173,32 @@ def status_line(title: str) -> Iterator[Callable[[str], None]]:
         return
     with console.status(title) as status:
         yield lambda note: status.update(Text(f"{title}: {note}"))
+
+
+@contextmanager
+def percentage_bar(title: str) -> Iterator[Callable[[float], None]]:
+    """A progress bar that appears with the first percentage; yields a function that takes these. Hidden as above."""
+    with ExitStack() as stack:
+        bars: list[Callable[[float], None]] = []
+
+        def show(percentage: float) -> None:
+            if not bars and sys.stderr.isatty():
+                bars.append(stack.enter_context(_percentages(title)))
+            for bar in bars:
+                bar(percentage)
+
+        yield show
+
+
+@contextmanager
+def _percentages(title: str) -> Iterator[Callable[[float], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=100)
+        yield lambda percentage: progress.update(task, completed=percentage)
 
 
 @contextmanager

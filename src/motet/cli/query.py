@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from motet.model.errors import UsageError
 
 if TYPE_CHECKING:
     from motet.lake import Lake
-    from motet.query.lake_query import AnswerWithWarnings, OnPercentage
+    from motet.query.lake_query import AnswerWithWarnings, LakeQueryEngine, OnPercentage, QueryOptions
     from motet.query.limits import QueryLimits
     from motet.sparql.algebra import Query
     from motet.sparql.dataset import Dataset
@@ -39,18 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--lake", metavar="DIR", help="the lake whose events to query")
     source.add_argument("--data", nargs="+", metavar="FILE", help="files with the default and named graphs to query")
-    add(
-        "--as-of",
-        metavar="OFFSET|TIME",
-        help="read the log up to this offset, or as it was at this time",
-    )
-    add("--from", dest="span_from", metavar="TIME", help="only events and notifications that end at this time or later")
-    add("--to", dest="span_to", metavar="TIME", help="only events and notifications that start at this time or earlier")
-    add(
-        "--entailment",
-        choices=["none", "rdfs", "owl-rl"],
-        help="default: the setting of the lake; none for files",
-    )
+    add_history_arguments(parser)
     add(
         "--format",
         choices=["table", "json", "xml", "csv", "tsv", "nt", "ttl"],
@@ -66,6 +56,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-rows", type=_positive, default=1_000_000, metavar="N", help="refuse longer answers; default: 1000000")
     add("--memory", type=_positive, default=2048, metavar="MB", help="most memory of DuckDB; default: 2048")
     add("--timeout", type=_positive, default=300, metavar="SECONDS", help="give up after this time; default: 300")
+
+
+def add_history_arguments(parser: argparse._ActionsContainer) -> None:
+    """What a query of a lake sees."""
+    add = parser.add_argument
+    add(
+        "--as-of",
+        metavar="OFFSET|TIME",
+        help="read the log up to this offset, or as it was at this time",
+    )
+    add("--from", dest="span_from", metavar="TIME", help="only events and notifications that end at this time or later")
+    add("--to", dest="span_to", metavar="TIME", help="only events and notifications that start at this time or earlier")
+    add(
+        "--entailment",
+        choices=["none", "rdfs", "owl-rl"],
+        help="default: the setting of the lake; none for files",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,8 +116,11 @@ def _shell(args: argparse.Namespace, limits: QueryLimits) -> int:
 def _query_lake(
     args: argparse.Namespace, lake: Lake, text: str, source: str | None, limits: QueryLimits
 ) -> AnswerWithWarnings:
-    with output.status_line("answering") as update:
-        return _answer(args, lake, text, source, limits, lambda percentage: update(f"{percentage:.0f} %"))
+    if args.engine == "spark":
+        with output.status_line("answering"):
+            return _answer(args, lake, text, source, limits)
+    with output.percentage_bar("answering") as show:
+        return _answer(args, lake, text, source, limits, show)
 
 
 def _answer(
@@ -119,25 +129,26 @@ def _answer(
     text: str,
     source: str | None,
     limits: QueryLimits,
-    on_progress: OnPercentage,
+    on_progress: OnPercentage | None = None,
 ) -> AnswerWithWarnings:
-    from motet.query.lake_query import QueryOptions, query_lake
+    from motet.query.lake_query import query_lake
 
-    as_of = int(args.as_of) if args.as_of and args.as_of.isdigit() else args.as_of
-    options = QueryOptions(
-        as_of=as_of,
-        span=(args.span_from, args.span_to),
-        entailment=args.entailment,
-        engine="duckdb" if args.engine in (None, "spark") else args.engine,
-        limits=limits,
-        on_progress=on_progress,
-    )
+    engine: LakeQueryEngine = "memory" if args.engine == "memory" else "duckdb"
+    options = replace(history_options(args), engine=engine, limits=limits, on_progress=on_progress)
     if args.engine == "spark":
         from motet.spark.lake_query import answer_on_spark
         from motet.spark.session import session
 
         return answer_on_spark(session(), lake, text, options, lambda: complete_notifications(lake), source)
     return query_lake(lake, text, options, lambda: complete_notifications(lake), source=source)
+
+
+def history_options(args: argparse.Namespace) -> QueryOptions:
+    """The options of `add_history_arguments`."""
+    from motet.query.lake_query import QueryOptions
+
+    as_of = int(args.as_of) if args.as_of and args.as_of.isdigit() else args.as_of
+    return QueryOptions(as_of=as_of, span=(args.span_from, args.span_to), entailment=args.entailment)
 
 
 def complete_notifications(lake: Lake) -> None:

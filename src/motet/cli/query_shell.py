@@ -55,6 +55,7 @@ class QueryShell:
         """AnswerQuery the queries of some lines; an error ends a query, not the shell."""
         pending: list[str] = []
         for line in lines:
+            self.declare(line)
             text = line.strip()
             if line == CANCEL:
                 pending = []
@@ -80,8 +81,11 @@ class QueryShell:
         else:
             print(HELP)
 
-    def _run_query(self, text: str) -> None:
+    def declare(self, text: str) -> None:
+        """Make the prefixes that a text declares known to later queries and to completion."""
         self.prefixes |= dict(_DECLARED.findall(text))
+
+    def _run_query(self, text: str) -> None:
         try:
             self._answer(self.with_prefixes(text))
         except MotetError as error:
@@ -102,9 +106,12 @@ class QueryShell:
         return words + [name for name in self._shortened() if name.startswith(text)]
 
     def _shortened(self) -> Iterator[str]:
-        """The classes and properties of the lake, as prefixed names and written out."""
+        """The classes and properties of the lake, as prefixed names and written out, after what these begin with."""
         if self._names is None:
-            self._names = _names(self._lake)
+            from motet.query.topics import find_names
+
+            self._names = find_names(self._lake.snapshot())
+        yield from sorted({f"<{_namespace(value)}>" for value in self._names})
         for value in self._names:
             for name, start in self.prefixes.items():
                 if value.startswith(start):
@@ -112,11 +119,9 @@ class QueryShell:
             yield f"<{value}>"
 
 
-def _names(lake: Lake) -> list[str]:
-    from motet.query.topics import find_topics
-
-    topics = find_topics(lake.snapshot())
-    return sorted({name for topic in topics for name in (topic.name, *topic.properties)})
+def _namespace(value: str) -> str:
+    """The beginning of an IRI, up to its last separator."""
+    return value[: max(value.rfind(separator) for separator in "#/:") + 1]
 
 
 def start(lake: Lake, answer: AnswerQuery) -> None:
@@ -129,7 +134,7 @@ def start(lake: Lake, answer: AnswerQuery) -> None:
         readline.read_history_file(path)
     readline.set_history_length(HISTORY_LENGTH)
     readline.set_completer_delims(" \t\n{}()|^/;,")
-    readline.set_completer(lambda text, state: [*shell.completions(text), None][state])
+    readline.set_completer(_completer(shell, readline.get_line_buffer))
     readline.parse_and_bind("tab: complete")
     print(f"{lake.store.root}: type a SPARQL query, ended by an empty line; .help shows more")
     try:
@@ -137,6 +142,19 @@ def start(lake: Lake, answer: AnswerQuery) -> None:
     finally:
         with suppress(OSError):
             readline.write_history_file(path)
+
+
+def _completer(shell: QueryShell, typed: Callable[[], str]) -> Callable[[str, int], str | None]:
+    """The function that readline calls for each completion of a word, counting from 0."""
+    words: list[str] = []
+
+    def complete(text: str, state: int) -> str | None:
+        if state == 0:
+            shell.declare(typed())
+            words[:] = shell.completions(text)
+        return words[state] if state < len(words) else None
+
+    return complete
 
 
 def _typed_lines() -> Iterator[str]:

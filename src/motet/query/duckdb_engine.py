@@ -195,10 +195,6 @@ def lake_connection(
             f"the query needs more than {limits.memory >> 20} MB of memory",
             advice="make the query more selective, or give more memory (--memory, in Python memory=)",
         ) from error
-    except EngineError as error:
-        if "KeyboardInterrupt" in error.message:  # inside a function that DuckDB calls
-            raise KeyboardInterrupt from None
-        raise
     except duckdb.Error as error:
         raise EngineError(
             f"DuckDB could not answer the query: {error}", advice="Report it; --engine memory may answer it."
@@ -223,9 +219,7 @@ def _reported(connection: duckdb.DuckDBPyConnection, on_progress: Callable[[floa
 
     def report() -> None:
         while not is_over.wait(REPORT_SECONDS):
-            percentage = connection.query_progress()
-            if percentage >= 0:
-                on_progress(percentage)
+            on_progress(max(connection.query_progress(), 0))  # -1: not known yet
 
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")

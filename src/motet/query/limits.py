@@ -1,14 +1,18 @@
-"""QueryLimits of one query on time, memory and rows."""
+"""Limits of one query on time, memory and rows."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from motet.model.errors import LimitError, UsageError
 
@@ -53,58 +57,124 @@ def time_limit(seconds: float, interrupt: Callable[[], object] | None = None) ->
     """Ends the block with a LimitError after some seconds.
 
     ``interrupt`` ends the query of an engine outside Python, which raises an exception then; a thread calls it and ends
-    Python code a little later. Without it, a signal raises an exception in the main thread, else a timer does.
+    Python code a little later, also on Ctrl-C, which Python itself sees only when the engine returns. Without it, a
+    signal raises an exception in the main thread, else a timer does.
     """
     error = LimitError(
         f"no answer after {seconds:g} s",
         advice="make the query more selective, or give more time (--timeout, in Python timeout=)",
     )
-    if interrupt is not None:
-        guard: AbstractContextManager[object] = _interrupted(seconds, interrupt)
-    elif threading.current_thread() is threading.main_thread():
-        guard = _by_signal(seconds)
-    else:
-        guard = _by_timer(seconds)
-    is_over = None
+    ending: _Ending | None = None
     try:
-        with guard as is_over:
-            yield
-    except _TimeIsUp:
-        raise error from None
-    except Exception:
-        if isinstance(is_over, threading.Event) and is_over.is_set():  # the engine was interrupted
+        if interrupt is not None:
+            with _interrupted(seconds, interrupt) as ending:
+                yield
+        elif threading.current_thread() is threading.main_thread():
+            with _by_signal(seconds):
+                yield
+        else:
+            with _by_timer(seconds):
+                yield
+    except (_TimeIsUp, Exception) as raised:
+        if ending is not None and ending.cause == "Ctrl-C":
+            raise KeyboardInterrupt from None
+        if isinstance(raised, _TimeIsUp) or (ending is not None and ending.cause == "time"):
             raise error from None
         raise
+    if ending is not None and ending.cause == "Ctrl-C":
+        raise KeyboardInterrupt
+
+
+@dataclass
+class _Ending:
+    """Why an engine was interrupted."""
+
+    cause: Literal["time", "Ctrl-C"] | None = None
 
 
 @contextmanager
-def _interrupted(seconds: float, interrupt: Callable[[], object]) -> Iterator[threading.Event]:
-    """Yields the event that the time is up; from then on the engine is interrupted until the block ends."""
+def _interrupted(seconds: float, interrupt: Callable[[], object]) -> Iterator[_Ending]:
+    """Yields why the engine is interrupted: from the end of the time, or Ctrl-C, until the block ends."""
     thread = threading.get_ident()
-    is_over, is_done, lock = threading.Event(), threading.Event(), threading.Lock()
+    ending, is_done, lock = _Ending(), threading.Event(), threading.Lock()
 
-    def watch() -> None:
-        wait, grace = seconds, _GRACE
-        while not is_done.wait(wait):
+    def watch(signals: int) -> None:
+        if (cause := _first_cause(signals, seconds)) is None:
+            return
+        grace = _GRACE
+        while not is_done.is_set():
             with lock:
                 if not is_done.is_set():
-                    is_over.set()
+                    ending.cause = cause
                     interrupt()
                     if grace <= 0:
                         _raise_in(thread)
                         return
-            wait = _REPEAT
-            grace -= wait
+            is_done.wait(_REPEAT)
+            grace -= _REPEAT
 
     _install_hook()
     _again[thread] = lambda: threading.Timer(0.01, _raise_in, [thread]).start()
-    threading.Thread(target=watch, daemon=True, name="motet-query-time-limit").start()
+    with _signals() as (reader, writer):
+        watching = threading.Thread(target=watch, args=[reader], daemon=True, name="motet-query-limits")
+        watching.start()
+        try:
+            yield ending
+        finally:
+            with lock:  # nothing that comes after the block is interrupted
+                is_done.set()
+            _again.pop(thread, None)
+            os.write(writer, _DONE)
+            watching.join()
+
+
+_DONE = b"\0"  # no signal has this number
+
+
+def _first_cause(signals: int, seconds: float) -> Literal["time", "Ctrl-C"] | None:
+    """What comes first: Ctrl-C among the signals of a file descriptor, the end of the time, or _DONE (None)."""
+    end = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(signals, select.POLLIN)
+    while poll.poll(1000 * max(end - time.monotonic(), 0)):
+        number = os.read(signals, 1)
+        if number == _DONE:
+            return None
+        if number[0] == signal.SIGINT:
+            return "Ctrl-C"
+    return "time"
+
+
+@contextmanager
+def _signals() -> Iterator[tuple[int, int]]:
+    """A pipe that gets the number of each signal. Ctrl-C does nothing else meanwhile, unless a program handles it by
+    itself, or in a thread other than the main one: then the pipe gets no signals.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    handles = _handles_control_c()
+    if handles:
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        yield is_over
+        yield reader, writer
     finally:
-        with lock:  # nothing that comes after the block is interrupted
-            is_done.set()
-        _again.pop(thread, None)
+        if handles:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.set_wakeup_fd(-1)
+        os.close(reader)
+        os.close(writer)
+
+
+def _handles_control_c() -> bool:
+    """Whether Ctrl-C raises KeyboardInterrupt in this thread, and no event loop reads signals."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+    descriptor = signal.set_wakeup_fd(-1)
+    if descriptor != -1:
+        signal.set_wakeup_fd(descriptor)
+    return descriptor == -1
 
 
 def _raise_in(thread: int) -> None:

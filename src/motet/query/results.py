@@ -66,13 +66,12 @@ def read_answer(text: str, syntax: str) -> SolutionSequence | bool:
 
 def _json(solutions: SolutionSequence) -> str:
     bindings = [{name: _term_json(row[name]) for name in solutions.variables if name in row} for row in solutions.rows]
-    return json.dumps(
-        {"head": {"vars": list(solutions.variables)}, "results": {"bindings": bindings}}, ensure_ascii=False
-    )
+    document = {"head": {"vars": list(solutions.variables)}, "results": {"bindings": bindings}}
+    return json.dumps(document, ensure_ascii=False) + "\n"
 
 
 def _json_truth(truth: bool) -> str:
-    return json.dumps({"head": {}, "boolean": truth})
+    return json.dumps({"head": {}, "boolean": truth}) + "\n"
 
 
 def _term_json(term: str) -> dict[str, str]:

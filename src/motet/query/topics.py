@@ -63,6 +63,23 @@ def find_topics(snapshot: Snapshot, limits: QueryLimits | None = None) -> list[T
     return list(topics.values())
 
 
+def find_names(snapshot: Snapshot, limits: QueryLimits | None = None) -> list[str]:
+    """The IRIs of the classes and properties of the visible events, sorted."""
+    history = History(snapshot, snapshot.next_offset, entailment="none")
+    scans = {"o": QuadScan("named", frozenset({"o"}), predicates=(RDF_TYPE,)), "p": QuadScan("named", frozenset({"p"}))}
+    with lake_connection(history, limits or QueryLimits()) as lake:
+        dataset = lake.tables.selected(None)
+        terms = {
+            term
+            for column, scan in scans.items()
+            for (term,) in _rows(
+                lake.connection,
+                f"SELECT DISTINCT {column} FROM ({write_sql(dataset.scan(scan), 'duckdb')})",  # noqa: S608
+            )
+        }
+    return sorted(iri_value(term) for term in terms if is_iri(term))
+
+
 _TYPED = f"CREATE TEMP TABLE t AS SELECT DISTINCT off, s, o AS class FROM q WHERE p = '{RDF_TYPE}'"  # noqa: S608
 _CLASSES = """SELECT class, count(DISTINCT t.off), min(start_), max(end_) FROM t JOIN e ON t.off = e.off
   GROUP BY class ORDER BY 2 DESC, 1"""
