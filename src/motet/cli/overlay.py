@@ -8,6 +8,7 @@ import contextlib
 import signal
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,16 @@ from motet.model.errors import MotetError, UsageError
 from motet.model.extras import require_extra
 
 if TYPE_CHECKING:
-    from motet.overlay.net.local_network import AddressBook, BookEntry, LocalNetwork
-    from motet.overlay.net.node_directory import NodeDirectory
+    from motet.overlay.net.local_network import AddressBook, BookEntry, LocalNetwork, RouteKey
+    from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 
 HELP = "run a network of overlay nodes, look at it, and make the certificates of its members"
 EXAMPLES = """\
   motet overlay up --nodes 8                         # until Ctrl-C; 8 processes that know each other
   motet overlay status                               # in another terminal
   motet overlay route building/7 --json              # the node responsible for a key, and the hops to it
+  motet overlay up --protocol can --dimensions 2     # a CAN instead of a ring
+  motet overlay route building 7                     # the peer whose zone has a point
   motet overlay run churn.yaml --speed 20            # a scenario of `motet simulate`, on processes
   motet overlay keys --directory keys --member 10.0.0.5:4711 --operator
   motet overlay node --directory keys/members/10.0.0.5_4711 --address 10.0.0.5:4711 --network lab --begin
@@ -37,9 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     up = _add_action(actions, "up", _up, "start a network of processes on this machine, until Ctrl-C")
     up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default: 8, or those that are there)")
     up.add_argument("--plain", action="store_true", help="without TLS: anybody on this machine can connect")
+    _add_protocol(up)
     status = _add_action(actions, "status", _status, "print the state of each node of a network")
     route = _add_action(actions, "route", _route, "find the node responsible for a key, and the hops to it")
-    route.add_argument("key", metavar="KEY", help="a text, whose hash is the key; or 0x and 32 hexadecimal digits")
+    route.add_argument(
+        "key",
+        metavar="KEY",
+        nargs="+",
+        help="a text, whose hash is the key, or 0x and 32 hexadecimal digits; in a CAN a coordinate for each dimension",
+    )
     route.add_argument("--from", dest="start", metavar="NODE", help="name or address (default: the first that answers)")
     for action in (up, status, route):
         action.add_argument(
@@ -71,9 +80,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--contact", action="append", default=[], metavar="HOST:PORT", help="a node to join by; repeatable"
     )
     node.add_argument("--plain", action="store_true", help="without TLS, on this machine only")
-    node.add_argument("--begin", action="store_true", help="begin a new ring instead of joining one")
+    _add_protocol(node)
+    node.add_argument("--begin", action="store_true", help="begin a new overlay instead of joining one")
     node.add_argument("--follow-input", action="store_true", help="stop at the end of standard input")
     node.add_argument("--listener", type=int, help=argparse.SUPPRESS)  # an inherited socket
+
+
+def _add_protocol(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--protocol", choices=["pastry", "can"], help="of the network (default: pastry)")
+    action.add_argument("--dimensions", type=int, metavar="N", help="of the space of a CAN (default: 4)")
 
 
 def _add_action(
@@ -93,21 +108,31 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _up(args: argparse.Namespace) -> int:
-    from motet.overlay.net.local_network import LocalNetwork
+    from motet.overlay.net.local_network import AddressBook, LocalNetwork
+    from motet.overlay.net.node_directory import NodeSettings
 
     directory = Path(args.directory)
     if args.nodes is not None and not 1 <= args.nodes <= MAX_NODES:
         raise UsageError(f"--nodes must be between 1 and {MAX_NODES}, not {args.nodes}")
-    if directory.exists() and not (directory / "network.json").exists() and any(directory.iterdir()):
+    book = AddressBook(directory) if (directory / "network.json").exists() else None
+    if book is None and directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty and is no network's", advice="Choose another --directory.")
-    network = LocalNetwork.create(directory, args.nodes or _present_nodes(directory) or 8, is_plain=args.plain)
+    protocol, dimensions = _protocol(args, book)
+    settings = NodeSettings(address="", network="", is_plain=args.plain, protocol=protocol, dimensions=dimensions)
+    network = LocalNetwork.create(directory, args.nodes or (len(book.entries) if book else 8), settings)
     return asyncio.run(_serve(network, args))
 
 
-def _present_nodes(directory: Path) -> int:
-    from motet.overlay.net.local_network import AddressBook
+def _protocol(args: argparse.Namespace, present: AddressBook | NodeSettings | None) -> tuple[str, int]:
+    """The protocol and the dimensions that are asked for, else those that are there, else the defaults."""
+    from motet.overlay.sim.scenario import CAN, PASTRY, parse_setting
 
-    return len(AddressBook(directory).entries) if (directory / "network.json").exists() else 0
+    protocol = args.protocol or (present.protocol if present else PASTRY)
+    if args.dimensions is None:
+        return protocol, present.dimensions if present else 4
+    if protocol != CAN:
+        raise UsageError("--dimensions is for a CAN", advice="Add --protocol can, or omit it.")
+    return protocol, parse_setting("dimensions", args.dimensions, "the option")
 
 
 async def _serve(network: LocalNetwork, args: argparse.Namespace) -> int:
@@ -161,8 +186,10 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"network": book.network, "is_plain": book.is_plain, "nodes": states})
     else:
-        headers = ["node", "address", "process", "state", "leaves", "peers", "sent", "received"]
-        output.print_table([_status_row(state) for state in states], headers=headers)
+        headers, facts = STATUS_COLUMNS[book.protocol]
+        headers = [*headers, "peers"]
+        rows = [_status_row(state, len(headers), facts) for state in states]
+        output.print_table(rows, headers=["node", "address", "process", "state", *headers])
         for state in states:
             if "error" in state:
                 output.warn(f"{state['name']}: {state['error']}")
@@ -185,50 +212,63 @@ async def _states(book: AddressBook) -> list[dict[str, Any]]:
     return await asyncio.gather(*map(state, book.entries))
 
 
-def _status_row(state: dict[str, Any]) -> list[object]:
+STATUS_COLUMNS: dict[str, tuple[list[str], Callable[[dict[str, Any]], list[object]]]] = {
+    "pastry": (["leaves"], lambda state: [len(state["leaves"])]),
+    "can": (
+        ["share", "neighbours", "values"],
+        lambda state: [f"{state['share']:.2%}", len(state["neighbours"]), state["values"]],
+    ),
+}
+"""By protocol, what `status` prints of a node's place, and how it is read: the share is that of the space."""
+
+
+def _status_row(state: dict[str, Any], columns: int, facts: Callable[[dict[str, Any]], list[object]]) -> list[object]:
     if "error" in state:
-        return [state["name"], state["address"], None, "no answer", None, None, None, None]
-    network = state["network"]
-    counts = [network.get(key, 0) for key in ("peers connected", "messages sent", "messages received")]
-    return [state["name"], state["address"], str(state["pid"]), state["state"], len(state["leaves"]), *counts]
+        return [state["name"], state["address"], None, "no answer", *[None] * columns]
+    peers = state["network"].get("peers connected", 0)
+    return [state["name"], state["address"], str(state["pid"]), state["state"], *facts(state), peers]
 
 
 def _route(args: argparse.Namespace) -> int:
-    from motet.overlay.net.local_network import AddressBook, trace_route
-    from motet.overlay.protocol.identifiers import format_identifier
+    from motet.overlay.net.local_network import AddressBook, text_of_key, trace_route
+    from motet.overlay.protocol.identifiers import format_identifier, identifier_of
 
     book = AddressBook(Path(args.directory))
-    key = _key(args.key)
+    key = _key(args.key, book)
     start = book.entry(args.start) if args.start else _first_that_answers(book)
     route, answer = asyncio.run(trace_route(book, key, start))
     names = {entry.address: entry.name for entry in book.entries}
-    hops = [{"name": names.get(address), "address": address} for address in route]
-    facts = {
-        "key": args.key,
-        "identifier": format_identifier(key),
-        "hops": hops,
-        "responsible": {
-            "name": names.get(answer.root.address),
-            "address": answer.root.address,
-            "identifier": format_identifier(answer.root.identifier),
-        },
-        "milliseconds": answer.duration / 1000,
-    }
     if args.json:
-        output.print_json(facts)
+        responsible = {"name": names.get(answer.address), "address": answer.address}
+        facts: dict[str, Any] = {"key": args.key}
+        if isinstance(key, int):
+            facts = {"key": args.key[0], "identifier": format_identifier(key)}
+            responsible["identifier"] = format_identifier(identifier_of(answer.address))
+        facts["hops"] = [{"name": names.get(address), "address": address} for address in route]
+        output.print_json(facts | {"responsible": responsible, "milliseconds": answer.milliseconds})
         return 0
     rows = [("start" if n == 0 else f"hop {n}", names.get(address), address) for n, address in enumerate(route)]
     output.print_table(rows, headers=["", "node", "address"])
-    print(
-        f"{facts['identifier']} is a key of {names.get(answer.root.address) or answer.root.address}; "
-        f"a lookup took {answer.duration / 1000:.1f} ms"
-    )
+    what = "a key" if isinstance(key, int) else "a point"
+    owner = names.get(answer.address) or answer.address
+    print(f"{text_of_key(key)} is {what} of {owner}; a lookup took {answer.milliseconds:.1f} ms")
     return 0
 
 
-def _key(text: str) -> int:
+def _key(texts: list[str], book: AddressBook) -> RouteKey:
+    """The key that the arguments name: a point of a CAN, or one text for a ring."""
     from motet.overlay.protocol.identifiers import identifier_of
 
+    if book.protocol == "can":
+        if len(texts) != book.dimensions:
+            raise UsageError(
+                f"a point has {book.dimensions} coordinates, not {len(texts)}",
+                advice='Write one for each dimension; "" is the lowest.',
+            )
+        return tuple(texts)
+    if len(texts) > 1:
+        raise UsageError(f"{len(texts)} keys; the network is a ring", advice="Put a key with spaces in quotes.")
+    (text,) = texts
     if not text.startswith("0x"):
         return identifier_of(text)
     try:
@@ -251,7 +291,7 @@ def _first_that_answers(book: AddressBook) -> BookEntry:
 
 
 def _run_scenario(args: argparse.Namespace) -> int:
-    from motet.overlay.net.scenario_processes import ProcessScenario
+    from motet.overlay.net.scenario_processes import make_process_run
     from motet.overlay.sim.scenario import load_scenario
 
     scenario = load_scenario(Path(args.scenario))
@@ -260,7 +300,7 @@ def _run_scenario(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         show = stack.enter_context(output.status_line(args.scenario))
         path = Path(args.directory or stack.enter_context(tempfile.TemporaryDirectory(prefix="motet-overlay-")))
-        run = ProcessScenario(scenario, path, seed=args.seed, speed=args.speed, is_plain=args.plain)
+        run = make_process_run(scenario, path, seed=args.seed, speed=args.speed, is_plain=args.plain)
         result = asyncio.run(run.run(show))
     facts = {"violations": list(result.violations), "seconds": round(result.seconds, 1), **result.figures}
     if args.json:
@@ -307,7 +347,7 @@ def _node(args: argparse.Namespace) -> int:
     from motet.overlay.net.node_process import run_node
 
     directory = NodeDirectory(Path(args.directory))
-    if args.address or args.network or args.contact or args.plain:
+    if args.address or args.network or args.contact or args.plain or args.protocol or args.dimensions is not None:
         _change_settings(directory, args)
     return run_node(directory, begins=args.begin, listener=args.listener, follows_input=args.follow_input)
 
@@ -332,4 +372,7 @@ def _change_settings(directory: NodeDirectory, args: argparse.Namespace) -> None
     credentials = None if is_plain else load_credentials(directory.path)
     require_loopback_or_tls(address, credentials)
     require_own_certificate(address, credentials)
-    directory.create(NodeSettings(address=address, network=network, is_plain=is_plain, contacts=contacts))
+    protocol, dimensions = _protocol(args, present)
+    settings = present or NodeSettings(address=address, network=network, is_plain=is_plain)
+    settings = replace(settings, address=address, network=network, is_plain=is_plain, contacts=contacts)
+    directory.create(replace(settings, protocol=protocol, dimensions=dimensions))

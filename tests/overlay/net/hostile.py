@@ -45,7 +45,7 @@ from motet.overlay.net.frames import (
     encode_value,
 )
 from motet.overlay.net.node_directory import NodeSettings
-from motet.overlay.net.node_process import make_node
+from motet.overlay.net.overlay_kinds import KINDS
 from motet.overlay.protocol.identifiers import Contact, identifier_of
 from motet.overlay.protocol.messages import MESSAGE_TYPES, PeerMessage, check_sender, field_types
 from motet.overlay.protocol.node import CancelTimer, Expired, Input, Received, Send, SetTimer, Started, Timer
@@ -120,7 +120,7 @@ def attack_protocols(count: int, *, first_seed: int = 1) -> int:
     """
     for seed in range(first_seed, first_seed + count):
         source = random.Random(seed)
-        node = make_node(NodeSettings(address=ADDRESSES[0], network="test", is_plain=True))
+        node = KINDS["pastry"].make_node(NodeSettings(address=ADDRESSES[0], network="test", is_plain=True))
         now, timers = 10**15, dict[Timer, int]()
         inputs: list[Input] = [Started(), JoinRing()]
         for _ in range(MESSAGES_OF_A_MEMBER + len(inputs)):

@@ -13,7 +13,8 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.node import SECOND
 from motet.overlay.protocol.zones import Space, region_of
-from motet.overlay.sim.can_networks import SimulatedCan, ValueLedger
+from motet.overlay.sim.can_invariants import ValueLedger
+from motet.overlay.sim.can_networks import SimulatedCan
 from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep
 from motet.overlay.sim.scenario_run import make_run, run_seed
 
@@ -37,6 +38,27 @@ def test_half_of_the_peers_crash_at_once() -> None:
     assert network.settle() == []
     network.wait(60 * SECOND)
     assert (len(network.members()), network.value_violations()) == (20, [])
+
+
+def test_all_peers_lose_power_at_once() -> None:
+    """Started again, each has its own zone and finds its neighbours within seconds; all values are there."""
+    network = SimulatedCan(seed=6, space=Space(2))
+    network.grow(12)
+    random = Random(6)
+    for _ in range(10):
+        network.put(random.choice(network.members()), random)
+    network.wait(20 * SECOND)
+    addresses = network.addresses()
+    zones = {address: network.can(address).members.zones() for address in addresses}
+    for attempt in range(2):
+        network.crash(addresses, lose_disk=False)
+        for address in addresses:
+            network.simulator.start(address)
+            network.wait(SECOND // 2)  # the first ones find nobody, and may lose power again before they do
+        network.wait(6 * SECOND * attempt)
+    assert network.violations() == []
+    assert {address: network.can(address).members.zones() for address in addresses} == zones
+    assert network.value_violations() == []
 
 
 def healed_split() -> SimulatedCan:

@@ -73,14 +73,16 @@ class NodeHost:
         self.transport = Transport(
             self.settings.address,
             self._receive,
-            network=self.settings.network,
+            network=self.settings.overlay_name,
             credentials=credentials,
             operate=self._operate,
             limits=limits,
         )
         self._queries = dict(queries or {})
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        self._started_at = time.time_ns() // 1_000
+        self._started_at = int(
+            time.time_ns() // 1_000 * self.settings.speed
+        )  # after a restart it goes on, at any speed
         self._monotonic_start = time.monotonic_ns() // 1_000
         self._is_stopped = False
         self._links: Network | None = None
@@ -116,12 +118,19 @@ class NodeHost:
         """Give the node a command now."""
         self._handle(command)
 
-    async def wait_for(self, kind: type[_Outcome], *, seconds: float, after: Command | None = None) -> _Outcome | None:
-        """The next outcome of a type, after a command if one is given; None if there is none in time."""
+    async def wait_for(
+        self,
+        kind: type[_Outcome],
+        *,
+        seconds: float,
+        after: Command | None = None,
+        where: Callable[[_Outcome], bool] = lambda outcome: True,
+    ) -> _Outcome | None:
+        """The next outcome of a type and condition, after a command if one is given; None if there is none in time."""
         result: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
 
         def notice(outcome: Outcome) -> None:
-            if isinstance(outcome, kind) and not result.done():
+            if isinstance(outcome, kind) and where(outcome) and not result.done():
                 result.set_result(outcome)
 
         self.listeners.append(notice)

@@ -14,29 +14,38 @@ import json
 import secrets
 import socket
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from motet.model.errors import DecodeError, OverlayError, UsageError
 from motet.overlay.net.certificates import CertificateAuthority, Credentials, load_credentials
 from motet.overlay.net.connection import Connection, bind, bound_address, operator_connection
 from motet.overlay.net.frames import OperatorAnswer, decode_value, encode_value
 from motet.overlay.net.host import decode_record, encode_record
-from motet.overlay.net.node_directory import NodeDirectory, NodeSettings, read_json, write_atomically
+from motet.overlay.net.node_directory import NodeDirectory, NodeSettings, overlay_name, read_json, write_atomically
+from motet.overlay.protocol.can_messages import CanResult, FindInRegion
+from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.identifiers import format_identifier
 from motet.overlay.protocol.node import Command, Outcome
 from motet.overlay.protocol.pastry_messages import Lookup, LookupAnswered, LookupFailed
+from motet.overlay.protocol.zones import region_of
+from motet.overlay.sim.scenario import CAN, PASTRY, parse_setting
 
 START_SECONDS = 60.0
 STOP_SECONDS = 8.0
 ANSWER_SECONDS = 10.0
 OUTCOME_SECONDS = 65.0
 MAX_HOPS = 64
+MAX_CONTACTS = 16
+
+RouteKey: TypeAlias = int | CanPoint
+"""A key of the ring, or a point of the CAN."""
 
 OnNodeEvent = Callable[[str, str], object]  # a node's name, and what has happened to it
 
@@ -59,17 +68,32 @@ class AddressBook:
         try:
             self.network = str(book["network"])
             self.is_plain = bool(book["is_plain"])
+            self.protocol: str = parse_setting("protocol", book.get("protocol", PASTRY), str(path / "network.json"))
+            self.dimensions: int = parse_setting("dimensions", book.get("dimensions", 4), str(path / "network.json"))
             self.entries = [BookEntry(str(node["name"]), str(node["address"])) for node in book["nodes"]]
         except (KeyError, TypeError) as error:
             raise UsageError(f"{path / 'network.json'} is no address book: {error!r}", advice=advice) from None
 
     @classmethod
-    def create(cls, path: Path, network: str, entries: Sequence[BookEntry], *, is_plain: bool) -> AddressBook:
-        """Write an address book."""
-        nodes = [{"name": entry.name, "address": entry.address} for entry in entries]
-        book = {"network": network, "is_plain": is_plain, "nodes": nodes}
+    def create(cls, path: Path, settings: NodeSettings, entries: Sequence[BookEntry]) -> AddressBook:
+        """Write the address book of a network whose nodes have these settings."""
+        book = {"network": settings.network, "is_plain": settings.is_plain, "protocol": settings.protocol}
+        if settings.protocol == CAN:
+            book["dimensions"] = settings.dimensions
+        book["nodes"] = [{"name": entry.name, "address": entry.address} for entry in entries]
         write_atomically(path / "network.json", json.dumps(book, indent=2).encode() + b"\n")
         return cls(path)
+
+    def check(self, settings: NodeSettings) -> None:
+        """Raise UsageError unless nodes with these settings can be members."""
+        present = (self.is_plain, overlay_name("it", self.protocol, self.dimensions))
+        if present != (settings.is_plain, overlay_name("it", settings.protocol, settings.dimensions)):
+            security = "plain" if self.is_plain else "not plain"
+            kind = f"a CAN of {self.dimensions} dimensions" if self.protocol == CAN else "a ring"
+            raise UsageError(
+                f"the network in {self.path} is {kind}, and {security}",
+                advice="Keep it so, or use another --directory for a new network.",
+            )
 
     def entry(self, name: str) -> BookEntry:
         """The node with this name or address."""
@@ -90,8 +114,17 @@ class AddressBook:
     @asynccontextmanager
     async def operate(self, address: str, credentials: Credentials | None) -> AsyncIterator[OperatorClient]:
         """An operator's connection to a node; OverlayError says why there is none."""
-        async with operator_connection(address, network=self.network, credentials=credentials) as connection:
+        name = overlay_name(self.network, self.protocol, self.dimensions)
+        async with operator_connection(address, network=name, credentials=credentials) as connection:
             yield OperatorClient(address, connection)
+
+
+class RouteAnswer(NamedTuple):
+    """Which node answered for a key, after how many hops, and when."""
+
+    address: str
+    hops: int
+    milliseconds: float
 
 
 class OperatorClient:
@@ -116,18 +149,26 @@ class OperatorClient:
         """Give the node a command."""
         await self.request("command", encode_record(command))
 
-    async def look_up(self, key: int) -> LookupAnswered:
-        """Have the node look up a key."""
+    async def look_up(self, key: RouteKey) -> RouteAnswer:
+        """Have the node look up a key of the ring, or a point of the CAN."""
         tag = secrets.randbelow(2**31)
+        start = time.monotonic()
         await self.request("listen")
-        await self.command(Lookup(tag=tag, key=key))
+        if isinstance(key, int):
+            await self.command(Lookup(tag=tag, key=key))
+        else:
+            await self.command(FindInRegion(tag=str(tag), region=region_of(*key)))
         outcome = await self.outcome(
-            lambda outcome: isinstance(outcome, LookupAnswered | LookupFailed) and outcome.tag == tag
+            lambda outcome: (
+                isinstance(outcome, LookupAnswered | LookupFailed | CanResult) and str(outcome.tag) == str(tag)
+            )
         )
         if isinstance(outcome, LookupAnswered):
-            return outcome
+            return RouteAnswer(outcome.root.address, outcome.hops, outcome.duration / 1000)
+        if isinstance(outcome, CanResult) and outcome.is_complete and outcome.owner is not None:
+            return RouteAnswer(outcome.owner, outcome.hops, 1000 * (time.monotonic() - start))
         raise OverlayError(
-            f"no node has answered for {format_identifier(key)}", advice="Look at the nodes: motet overlay status"
+            f"no node has answered for {text_of_key(key)}", advice="Look at the nodes: motet overlay status"
         )
 
     async def outcome(self, is_wanted: Callable[[Outcome], bool], *, seconds: float = OUTCOME_SECONDS) -> Outcome:
@@ -160,20 +201,27 @@ class OperatorClient:
             raise OverlayError(f"{self.address} has not answered within {seconds:g} s") from None
 
 
-async def trace_route(book: AddressBook, key: int, start: BookEntry) -> tuple[list[str], LookupAnswered]:
+def text_of_key(key: RouteKey) -> str:
+    """A key as people read it: hexadecimal digits, or the coordinates of a point."""
+    return format_identifier(key) if isinstance(key, int) else f"({', '.join(key)})"
+
+
+async def trace_route(book: AddressBook, key: RouteKey, start: BookEntry) -> tuple[list[str], RouteAnswer]:
     """The addresses on the way of a key, by the routing state of each node, and the answer to a lookup of it."""
     credentials = book.credentials()
-    digits = format_identifier(key)
+    argument = format_identifier(key) if isinstance(key, int) else list(key)
     async with book.operate(start.address, credentials) as operator:
+        address, _ = await operator.request("next_hop", argument)  # refuses a key of another kind
         answer = await operator.look_up(key)
-        address, _ = await operator.request("next_hop", digits)
     route = [start.address]
     while address != route[-1]:
         if address in route or len(route) > MAX_HOPS:
-            raise OverlayError(f"the route of {digits} comes back to {address}; the ring is being repaired")
+            raise OverlayError(
+                f"the route of {text_of_key(key)} comes back to {address}; the overlay is being repaired"
+            )
         route.append(address)
         async with book.operate(address, credentials) as operator:
-            address, _ = await operator.request("next_hop", digits)
+            address, _ = await operator.request("next_hop", argument)
     return route, answer
 
 
@@ -186,54 +234,57 @@ class LocalNetwork:
         self._listeners: dict[str, socket.socket] = {}
 
     @classmethod
-    def create(cls, path: Path, count: int, *, is_plain: bool, leaf_size: int = 16, speed: float = 1.0) -> LocalNetwork:
-        """A new network with free ports, certificates and node directories, or more nodes for one that is there."""
+    def create(cls, path: Path, count: int, settings: NodeSettings | None = None) -> LocalNetwork:
+        """A new network with free ports, certificates and node directories, or more nodes for one that is there.
+
+        The nodes have these settings, but for addresses, contacts and the name of the network.
+        """
+        settings = settings or NodeSettings(address="", network="", is_plain=False)
         if (path / "network.json").exists():
-            return cls._extend(path, count, is_plain=is_plain, leaf_size=leaf_size, speed=speed)
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        book = AddressBook.create(path, f"local-{secrets.token_hex(4)}", [], is_plain=is_plain)
-        return cls._extend(path, count, is_plain=book.is_plain, leaf_size=leaf_size, speed=speed)
+            book = AddressBook(path)
+            book.check(settings)
+            settings = replace(settings, network=book.network)
+        else:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            settings = replace(settings, network=f"local-{secrets.token_hex(4)}")
+            book = AddressBook.create(path, settings, [])
+        return cls._extend(book, count, settings)
 
     @classmethod
-    def _extend(cls, path: Path, count: int, *, is_plain: bool, leaf_size: int, speed: float) -> LocalNetwork:
-        book = AddressBook(path)
-        if book.is_plain != is_plain:
-            kind = "plain" if book.is_plain else "not plain"
-            raise UsageError(
-                f"the network in {path} is {kind}", advice="Keep it so, or use another --directory for a new network."
-            )
+    def _extend(cls, book: AddressBook, count: int, settings: NodeSettings) -> LocalNetwork:
         listeners = {f"node-{n}": bind("127.0.0.1:0") for n in range(len(book.entries) + 1, count + 1)}
         added = [BookEntry(name, bound_address(listener)) for name, listener in listeners.items()]
         entries = [*book.entries, *added]
-        if not is_plain:
-            authority = CertificateAuthority(path / "authority")
-            if not (path / "operator" / "certificate.pem").exists():
-                authority.issue_operator(path / "operator")
+        if not settings.is_plain:
+            authority = CertificateAuthority(book.path / "authority")
+            if not (book.path / "operator" / "certificate.pem").exists():
+                authority.issue_operator(book.path / "operator")
             for entry in added:
                 authority.issue_member(entry.address, book.node_directory(entry).path)
         for entry in entries:
-            others = tuple(other.address for other in entries if other != entry)
-            book.node_directory(entry).create(
-                NodeSettings(
-                    address=entry.address,
-                    network=book.network,
-                    is_plain=is_plain,
-                    contacts=others[:16],
-                    leaf_size=leaf_size,
-                    speed=speed,
-                )
-            )
-        network = cls(AddressBook.create(path, book.network, entries, is_plain=is_plain))
+            contacts = tuple(other.address for other in entries if other != entry)[:MAX_CONTACTS]
+            book.node_directory(entry).create(replace(settings, address=entry.address, contacts=contacts))
+        network = cls(AddressBook.create(book.path, settings, entries))
         network._listeners = listeners
         return network
 
     async def start(self, on_progress: OnNodeEvent | None = None, *, count: int | None = None) -> None:
-        """Start all nodes, or some: the first begins the ring, the others join it."""
+        """Start all nodes, or some: the first begins the overlay and, once it listens, the others join it."""
         on_progress = on_progress or (lambda name, event: None)
         first, *others = self.book.entries[:count]
-        await self.start_node(first.name, begins=True, on_progress=on_progress)
-        starts = [asyncio.create_task(self.start_node(entry.name, on_progress=on_progress)) for entry in others]
+        is_begun = asyncio.Event()
+
+        def first_reports(name: str, event: str) -> None:
+            on_progress(name, event)
+            if event == "listening":
+                is_begun.set()
+
+        starts = [asyncio.create_task(self.start_node(first.name, begins=True, on_progress=first_reports))]
+        starts[0].add_done_callback(lambda _: is_begun.set())
         try:
+            await is_begun.wait()
+            if not (starts[0].done() and starts[0].exception()):
+                starts += [asyncio.create_task(self.start_node(e.name, on_progress=on_progress)) for e in others]
             await asyncio.gather(*starts)
         finally:
             for start in starts:

@@ -19,6 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from motet.model.errors import OverlayError, UsageError
+from motet.overlay.sim.scenario import CAN, PASTRY, parse_setting
+
+SHAPE = ("protocol", "leaf_size", "dimensions", "greedy")  # settings of a scenario that are settings of a node, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +32,25 @@ class NodeSettings:
     network: str
     is_plain: bool
     contacts: tuple[str, ...] = ()  # addresses of nodes that it joins by
-    leaf_size: int = 16
+    protocol: str = PASTRY
+    leaf_size: int = 16  # of Pastry
+    dimensions: int = 4  # of a CAN
+    greedy: bool = False  # how a CAN routes
     speed: float = 1.0  # how much faster than real time the node's clock runs, for experiments
+
+    @property
+    def overlay_name(self) -> str:
+        """What nodes that connect to each other must agree on."""
+        return overlay_name(self.network, self.protocol, self.dimensions)
+
+
+def overlay_name(network: str, protocol: str, dimensions: int) -> str:
+    """The name of a network with what its nodes must have alike.
+
+    >>> overlay_name("lab", "can", 2)
+    'lab (a CAN of 2 dimensions)'
+    """
+    return f"{network} (a CAN of {dimensions} dimensions)" if protocol == CAN else network
 
 
 class NodeDirectory:
@@ -58,17 +78,21 @@ class NodeDirectory:
             "a node's directory",
             "Name the node's --address and --network: motet overlay node --help",
         )
+        name = str(self.path / "node.json")
+        shape = {key: parse_setting(key, fields[key], name) for key in SHAPE if key in fields}
         try:
             return NodeSettings(
                 address=str(fields["address"]),
                 network=str(fields["network"]),
                 is_plain=bool(fields["is_plain"]),
                 contacts=tuple(map(str, fields.get("contacts", ()))),
-                leaf_size=int(fields.get("leaf_size", 16)),
                 speed=float(fields.get("speed", 1.0)),
+                **shape,
             )
         except KeyError as error:
-            raise OverlayError(f"{self.path / 'node.json'} has no field {error}") from None
+            raise OverlayError(f"{name} has no field {error}") from None
+        except (TypeError, ValueError) as error:
+            raise OverlayError(f"{name} has a wrong value: {error}") from None
 
     def lock(self) -> None:
         """Reserve the identity for this process until it ends."""

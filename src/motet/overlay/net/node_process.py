@@ -1,8 +1,8 @@
-"""The process of one node: joins the ring, answers until it is stopped, and leaves.
+"""The process of one node: joins its overlay, answers until it is stopped, and leaves.
 
 On standard output it reports, as JSON lines, that it listens, that it has joined, and why it failed. A node whose
 process ends at once (SIGKILL, or the end of its standard input) keeps its place on disk and joins again when it starts;
-on SIGTERM or Ctrl-C it leaves the ring and hands over its keys first.
+on SIGTERM or Ctrl-C it hands over its keys and leaves the overlay first.
 """
 
 from __future__ import annotations
@@ -17,51 +17,14 @@ import socket
 import sys
 from typing import Any
 
-from motet.model.errors import MotetError, OverlayError
+from motet.model.errors import MotetError, OverlayError, UsageError
 from motet.overlay.net.host import NodeHost
-from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
-from motet.overlay.protocol.identifiers import format_identifier, identifier_of
-from motet.overlay.protocol.node import PeerNode
-from motet.overlay.protocol.pastry import Pastry
-from motet.overlay.protocol.pastry_messages import Joined, JoinRing, LeaveRing, Left
-from motet.overlay.protocol.scribe import Scribe
-from motet.overlay.protocol.values import ValueStore
+from motet.overlay.net.node_directory import NodeDirectory
+from motet.overlay.net.overlay_kinds import KINDS, OverlayKind
 
 JOIN_SECONDS = 30.0
 LEAVE_SECONDS = 4.0
 MAX_LOG_BYTES = 4 * 2**20
-PERSISTED_PEERS = "pastry.peers"
-
-
-def make_node(settings: NodeSettings) -> PeerNode:
-    """The protocols of a node. Its place on the ring is the hash of its address, for which its certificate vouches."""
-    pastry = Pastry(identifier_of(settings.address), leaf_size=settings.leaf_size)
-    return PeerNode(settings.address, [pastry, ValueStore(pastry), Scribe(pastry)])
-
-
-def _pastry(node: PeerNode) -> Pastry:
-    protocol = node.protocols["pastry"]
-    assert isinstance(protocol, Pastry)
-    return protocol
-
-
-def _place(node: PeerNode, _argument: Any) -> dict[str, Any]:
-    """The node's identifier, state and leaf set."""
-    pastry = _pastry(node)
-    return {
-        "identifier": format_identifier(pastry.identifier),
-        "state": pastry.state.value,
-        "leaves": [contact.address for contact in pastry.leaves],
-    }
-
-
-def _next_hop(node: PeerNode, argument: Any) -> list[Any]:
-    """The address to which a message for a key (32 hexadecimal digits) goes next, and whether it ends there."""
-    contact, is_last = _pastry(node).next_hop(int(str(argument), 16))
-    return [contact.address or node.address, is_last]
-
-
-QUERIES = {"place": _place, "next_hop": _next_hop}
 
 
 def run_node(
@@ -81,20 +44,21 @@ def run_node(
 
 
 async def _run(directory: NodeDirectory, *, begins: bool, listener: socket.socket | None, follows_input: bool) -> None:
-    host = NodeHost(make_node, directory, queries=QUERIES)
+    kind = KINDS[directory.settings().protocol]
+    host = NodeHost(kind.make_node, directory, queries=kind.queries)
     stopped: asyncio.Future[Any] = _stop_request(follows_input=follows_input)
     if begins:
-        directory.persist(PERSISTED_PEERS, None)  # all nodes of the network start: there is nobody to join
+        kind.prepare_beginning(directory)
     await host.start(listener)
     try:
         _report("listening", address=host.settings.address, pid=os.getpid())
-        joined: asyncio.Future[Any] = asyncio.create_task(_join(host, begins=begins))
+        joined: asyncio.Future[Any] = asyncio.create_task(_join(kind, host, begins=begins))
         await asyncio.wait({joined, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if joined.done():
             await joined
             _report("joined", address=host.settings.address)
         if await stopped:
-            await host.wait_for(Left, seconds=LEAVE_SECONDS, after=LeaveRing())
+            await kind.leave(host, seconds=LEAVE_SECONDS)
         joined.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await joined
@@ -102,19 +66,19 @@ async def _run(directory: NodeDirectory, *, begins: bool, listener: socket.socke
         await host.stop()
 
 
-async def _join(host: NodeHost, *, begins: bool) -> None:
-    """Join the ring by a contact that can be reached, or begin a new one; OverlayError names what was tried."""
-    contacts = () if begins else await _reachable_contacts(host)
-    if await host.wait_for(Joined, seconds=JOIN_SECONDS, after=JoinRing(via=contacts)) is None:
+async def _join(kind: OverlayKind, host: NodeHost, *, begins: bool) -> None:
+    """Join by contacts that can be reached, or begin a new overlay; OverlayError names what was tried."""
+    contacts = () if begins or kind.has_place(host.node) else await _reachable_contacts(kind, host)
+    if not await kind.join(host, contacts, seconds=JOIN_SECONDS):
         raise OverlayError(
-            f"{host.settings.address} has not joined the ring of {', '.join(contacts)} within {JOIN_SECONDS:g} s",
+            f"{host.settings.address} has not joined {', '.join(contacts) or 'its neighbours'} in {JOIN_SECONDS:g} s",
             advice=f"Look at the logs of these nodes, and at {host.directory.log_path}",
         )
 
 
-async def _reachable_contacts(host: NodeHost) -> tuple[str, ...]:
+async def _reachable_contacts(kind: OverlayKind, host: NodeHost) -> tuple[str, ...]:
     """The contacts of a node that answer; the settings' own, then those it had before it was stopped."""
-    earlier = host.directory.read_disk().get(PERSISTED_PEERS, b"").decode().split()
+    earlier = kind.earlier_contacts(host.node)
     contacts = [
         contact for contact in dict.fromkeys((*host.settings.contacts, *earlier)) if contact != host.settings.address
     ]
@@ -126,7 +90,7 @@ async def _reachable_contacts(host: NodeHost) -> tuple[str, ...]:
     if not contacts:
         raise OverlayError(
             f"{host.settings.address} has no contact to join by",
-            advice="Name one with --contact HOST:PORT, or begin a new ring with --begin.",
+            advice="Name one with --contact HOST:PORT, or begin a new overlay with --begin.",
         )
     if not reachable:
         raise OverlayError(
@@ -137,7 +101,7 @@ async def _reachable_contacts(host: NodeHost) -> tuple[str, ...]:
 
 
 def _stop_request(*, follows_input: bool) -> asyncio.Future[Any]:
-    """Done when the process is to stop; true if it is to leave the ring first."""
+    """Done when the process is to stop; true if it is to leave the overlay first."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[Any] = loop.create_future()
 
@@ -153,7 +117,10 @@ def _stop_request(*, follows_input: bool) -> asyncio.Future[Any]:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, True)
     if follows_input:
-        loop.add_reader(sys.stdin.fileno(), read)
+        try:
+            loop.add_reader(sys.stdin.fileno(), read)
+        except OSError:
+            raise UsageError("standard input is a file, whose end says nothing", advice="Pass a pipe.") from None
     return stopped
 
 

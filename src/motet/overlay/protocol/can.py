@@ -81,7 +81,7 @@ class Can(CanMembership):
         if report.claims:
             self.members.claims = list(report.claims)
             self._enter("zones restored")
-            self._introduce(report.neighbours)
+            self._introduce(report.neighbours, is_provisional=True)
             self._start_ticking()
             self._zones_changed()
 
@@ -154,6 +154,7 @@ class Can(CanMembership):
         elif self.state == SUSPENDED and not self.members.neighbours:
             self._enter("neighbours checked")
         self.contents.tick()
+        self._persist()
 
     def _clock_jumped(self) -> None:
         """This peer was not scheduled for long: silence of its neighbours means nothing."""

@@ -99,8 +99,13 @@ class CanMembership(NodeProtocol):
         self._copying: dict[str, tuple[Claim, Zone]] = {}  # by receiver: the zone to be handed over when copied
         self._given: dict[str, Claim] = {}  # handed over, not acknowledged yet
         self._open_since: dict[Zone, int] = {}
+        self._persisted: ZoneReport | None = None
         self._sequence = 0
         self._ticks = 0
+
+    def known_addresses(self) -> tuple[str, ...]:
+        """The addresses of peers by which this one may join again: its neighbours and former ones."""
+        return (*self.members.neighbours, *self._contacts)
 
     def all_zones_lost(self) -> None:
         """This peer has no zone any more."""
@@ -263,8 +268,13 @@ class CanMembership(NodeProtocol):
             self._merge_own()
 
     def _persist(self) -> None:
-        report = self._zone_report(is_answer=False)
-        self.node.persist("can.zones", json.dumps(to_fields(report)).encode())
+        """Store the zones and the neighbours, if they have changed."""
+        neighbours = tuple([PeerClaims(a, neighbour.claims) for a, neighbour in self.members.neighbours.items()])
+        claims = tuple(self.members.claims)
+        report = ZoneReport(sequence=0, claims=claims, neighbours=neighbours, replicas=(), is_answer=False)
+        if report != self._persisted:
+            self._persisted = report
+            self.node.persist("can.zones", json.dumps(to_fields(report)).encode())
 
     def _gain(self, claims: list[Claim]) -> None:
         covered = self.members.zones()

@@ -1,10 +1,9 @@
-"""CANs in the simulator: peers, commands, what must hold of their zones, and which values must be found."""
+"""CANs in the simulator: peers, commands, and the checks of `can_invariants` applied to them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from fractions import Fraction
+from collections.abc import Iterable
 from random import Random
 
 from motet.overlay.protocol.can import Can
@@ -24,13 +23,19 @@ from motet.overlay.protocol.can_messages import (
 from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_requests import can_node
 from motet.overlay.protocol.can_storage import CanStorage
-from motet.overlay.protocol.coordinates import CanPoint, CoordinateRange
+from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.node import MILLISECOND, SECOND, Outcome
 from motet.overlay.protocol.zones import Region, Space, region_of
+from motet.overlay.sim.can_invariants import (
+    ValueLedger,
+    can_violations,
+    delivery_violations,
+    random_point,
+    random_region,
+    view_of,
+)
 from motet.overlay.sim.network import Network
 from motet.overlay.sim.simulator import Simulator
-
-COMMAND_LIMIT = 150 * SECOND  # after which a command without an answer has no effect any more
 
 
 class SimulatedCan:
@@ -150,15 +155,10 @@ class SimulatedCan:
     # Commands
 
     def random_point(self, random: Random) -> CanPoint:
-        return tuple(self.space.alphabet.text_at(random.getrandbits(40), 2**40) for _ in range(self.space.dimensions))
+        return random_point(self.space, random)
 
     def random_region(self, random: Random) -> Region:
-        """Fixed, bounded and free coordinates in any mixture."""
-        intervals = []
-        for low, high in zip(self.random_point(random), self.random_point(random), strict=True):
-            bounds = CoordinateRange(min(low, high), max(low, high))
-            intervals.append(random.choice([CoordinateRange(low, low), bounds, CoordinateRange()]))
-        return region_of(*intervals)
+        return random_region(self.space, random)
 
     def put(self, address: str, random: Random) -> None:
         """Put a new value at a random point."""
@@ -195,47 +195,7 @@ class SimulatedCan:
 
     def violations(self) -> list[str]:
         """What is wrong with the zones and neighbours."""
-        return [*self._tiling_violations(), *self._neighbour_violations(), *self._assignment_violations()]
-
-    def _tiling_violations(self) -> list[str]:
-        """Each point has one owner."""
-        claims = [(claim.zone, address) for address in self.addresses() for claim in self.can(address).members.claims]
-        overlaps = [
-            f"{address} and {second} both hold a part of {zone}"
-            for index, (zone, address) in enumerate(claims)
-            for next_zone, second in claims[index + 1 :]
-            if zone.overlaps(next_zone)
-        ]
-        free = 1 - sum((self.space.volume(zone) for zone, _ in claims), Fraction())
-        return overlaps or ([f"{float(free):.6f} of the space has no owner"] if free else [])
-
-    def _neighbour_violations(self) -> list[str]:
-        """Neighbours are exactly the peers with adjacent zones, and their zones are right."""
-        claims = {address: self.can(address).members.zones() for address in self.addresses()}
-        wrong = []
-        for address, zones in claims.items():
-            expected = {
-                second: set(near)
-                for second, near in claims.items()
-                if second != address and any(zone.side_of(next_zone) for zone in zones for next_zone in near)
-            }
-            actual: dict[str, set[object]] = {}
-            for zone, second in self.can(address).members.neighbour_zones():
-                actual.setdefault(second, set()).add(zone)
-            wrong += [
-                f"{address} is wrong about its neighbour {second}"
-                for second in sorted(expected.keys() | actual.keys())
-                if expected.get(second) != actual.get(second)
-            ]
-        return wrong
-
-    def _assignment_violations(self) -> list[str]:
-        """Each peer is a member with one zone."""
-        return [
-            f"{address} is {self.can(address).state} with {len(self.can(address).members.claims)} zones"
-            for address in self.addresses()
-            if self.can(address).state != MEMBER or len(self.can(address).members.claims) != 1
-        ]
+        return can_violations(self.space, {address: view_of(self.can(address)) for address in self.addresses()})
 
     def value_violations(self) -> list[str]:
         """A search of the whole space finds every stored value and no removed one, once the zones have settled."""
@@ -274,68 +234,10 @@ class SimulatedCan:
         self.simulator.command(random.choice(self.addresses()), command)
         self.wait(self.settings.request_timeout)
         expected, actual = Counter(self.matching(region)), Counter(self.deliveries.get(tag.encode(), []))
-        violations = [
-            f"a multicast reached {address} {actual[address]} times instead of {expected[address]}"
-            for address in sorted(expected.keys() | actual.keys())
-            if expected[address] != actual[address]
-        ]
+        violations = delivery_violations(expected, actual)
         if not is_flooded and self._duplicates() != duplicates:
             violations.append(f"the optimal broadcast sent {self._duplicates() - duplicates} duplicates")
         return violations
 
     def _duplicates(self) -> int:
         return sum(self.simulator.node(address).counts["requests.duplicates"] for address in self.addresses())
-
-
-class ValueLedger:
-    """Which values must be there, and which must not, by the commands that were given and answered.
-
-    The last command on a value counts, once it is answered. Of commands at the same time either may have been the
-    last: then nothing is promised, until a later one is answered.
-
-    >>> ledger = ValueLedger()
-    >>> ledger.completed(ledger.issued(("a",), b"x", is_present=True, now=0))
-    >>> ledger.violations(set())
-    ["b'x' at ('a',) is lost"]
-    """
-
-    def __init__(self) -> None:
-        self.tags: dict[str, tuple[tuple[CanPoint, bytes], bool, int]] = {}
-        self._open: set[str] = set()
-        self._last: dict[tuple[CanPoint, bytes], str] = {}
-        self._promised: dict[tuple[CanPoint, bytes], bool] = {}
-
-    def issued(self, point: CanPoint, value: bytes, *, is_present: bool, now: int) -> str:
-        """Note a command that stores or removes a value; its tag."""
-        tag, key = f"command {len(self.tags)}", (point, value)
-        self._promised.pop(key, None)
-        is_alone = not any(
-            self.tags[earlier][0] == key and now - self.tags[earlier][2] < COMMAND_LIMIT for earlier in self._open
-        )
-        self.tags[tag] = key, is_present, now
-        self._open.add(tag)
-        self._last[key] = tag if is_alone else ""
-        return tag
-
-    def completed(self, tag: str) -> None:
-        """Note that a command was answered."""
-        if tag in self._open:
-            self._open.remove(tag)
-            key, is_present, _ = self.tags[tag]
-            if self._last[key] == tag:
-                self._promised[key] = is_present
-
-    def lose(self, retained: Collection[tuple[CanPoint, bytes | None]]) -> list[str]:
-        """Promise nothing more of values of which there is no copy left; these values."""
-        lost = [key for key, is_present in self._promised.items() if is_present and key not in retained]
-        for key in lost:
-            del self._promised[key]
-        return [f"{value!r} at {point}" for point, value in lost]
-
-    def violations(self, values: Collection[tuple[CanPoint, bytes]]) -> list[str]:
-        """Which of the promises the values that were found break."""
-        return [
-            f"{key[1]!r} at {key[0]} is {'lost' if is_present else 'there after its removal'}"
-            for key, is_present in self._promised.items()
-            if (key in values) != is_present
-        ]

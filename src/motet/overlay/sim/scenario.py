@@ -127,7 +127,7 @@ def parse_scenario(value: Any, name: str = "the scenario") -> Scenario:
     if unknown:
         advice = f"The keys for {protocol} are {', '.join((*SETTINGS[protocol], 'steps'))}."
         raise UsageError(f"{name}: {unknown[0]!r} is unknown", advice=advice)
-    settings = {key: _parse_setting(key, item, name) for key, item in value.items() if key != "steps"}
+    settings = {key: parse_setting(key, item, name) for key, item in value.items() if key != "steps"}
     scenario = Scenario(**settings)
     steps = value.get("steps") or []
     if not isinstance(steps, list):
@@ -148,7 +148,8 @@ _LIMITS = {
 }
 
 
-def _parse_setting(key: str, value: Any, name: str) -> Any:
+def parse_setting(key: str, value: Any, name: str) -> Any:
+    """The value of a setting; UsageError says what is wrong with it."""
     if key in _CHOICES:
         if value not in _CHOICES[key]:
             advice = f"Use {' or '.join(str(choice).lower() for choice in _CHOICES[key])}."
