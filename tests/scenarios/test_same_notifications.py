@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -35,8 +36,9 @@ SEED = 24
 
 
 def random_case(number: int) -> Case:
-    """Subscriptions without SINCE, which selects events in a replay, and events, each with an IRI of its own."""
-    case = nth_case(SEED, number, EngineCapabilities(logs=False))
+    """Subscriptions without SINCE, which selects events in a replay, and events of RDF, each with an IRI of its own."""
+    cases = (nth_case(SEED, number + 100 * attempt, EngineCapabilities(logs=False)) for attempt in count())
+    case = next(case for case in cases if all(event.payload is None for event in case.events))
     distinct = {event.id: event for event in reversed(case.events)}
     subscriptions = [replace(subscription, since=None) for subscription in case.subscriptions]
     return case.with_records([*(SubscribeRecord(0, one) for one in subscriptions), *distinct.values()])
@@ -49,11 +51,11 @@ def permuted(case: Case, number: int) -> list[str]:
     return [nquads(event) for event in events]
 
 
-def write_files(folder: Path, events: Sequence[str], count: int) -> list[str]:
+def write_files(folder: Path, events: Sequence[str], files: int) -> list[str]:
     folder.mkdir()
-    paths = [folder / f"{index}.nq" for index in range(count)]
+    paths = [folder / f"{index}.nq" for index in range(files)]
     for index, path in enumerate(paths):
-        path.write_text("".join(events[index::count]))
+        path.write_text("".join(events[index::files]))
     return [str(path) for path in paths]
 
 

@@ -57,7 +57,7 @@ def lines_of(replay: Replay, part: ReplayGroup) -> set[str]:
 def test_random_replays_equal_the_reference(tmp_path: Path) -> None:
     """Divided into tasks and buckets, with background changes in between, a replay has the same notifications."""
     kinds, changed = Counter[RouteKind](), 0
-    for number in range(16):
+    for number in range(20):
         asked = nth_replay(1, number)
         write_lake(asked.log, tmp_path / str(number))
         lake = str(tmp_path / str(number))

@@ -90,6 +90,7 @@ def events_of(case: Case) -> pa.RecordBatch:
             "start": event.start,
             "end": event.end,
             "triples": [{"subject": s, "predicate": p, "object": o} for s, p, o in event.triples],
+            "payload": event.payload,
             "line": 0,
         }
         for event in case.events
