@@ -19,6 +19,12 @@ def test_seeds_hold_and_are_reproducible(seed: int) -> None:
     assert (first.result.violations, first.result.trace) == ((), second.result.trace)
 
 
+def test_a_run_ends_when_nothing_is_wrong_any_more() -> None:
+    """The time to settle is a limit: a network that is right is checked two minutes after the last step."""
+    result = make_run(Scenario(nodes=8, settle=900, steps=(ScenarioStep(5, "crash", {"node": "n3"}),)), seed=1).run()
+    assert (result.violations, result.at) == ((), 220)
+
+
 def never_probe_lost(_self: Membership) -> None:
     """A ring that was partitioned stays so."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from motet.overlay.protocol.identifiers import MASK, Contact, common_digits, jitter
@@ -360,8 +361,8 @@ class Membership(NodeProtocol):
         if not self._failed:
             return ()
         since = self.node.now - GOSSIP_PERIOD
-        recent = [contact for contact, at in self._failed.values() if at > since]
-        return tuple(recent[-MAX_GOSSIP:])
+        recent = (contact for contact, at in reversed(self._failed.values()) if at > since)
+        return tuple(islice(recent, MAX_GOSSIP))[::-1]
 
     def _changed(self) -> None:
         self._fast = FAST_ROUNDS

@@ -26,6 +26,7 @@ class LeafSet:
         self._offsets: list[int] = []
         self._contacts: list[Contact] = []
         self._cached: tuple[Contact, ...] | None = ()
+        self._members: frozenset[Contact] | None = frozenset()
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -34,8 +35,7 @@ class LeafSet:
         return iter(self._contacts)
 
     def __contains__(self, contact: Contact) -> bool:
-        index = bisect_left(self._offsets, (contact[0] - self.identifier) & MASK)
-        return index < len(self._contacts) and self._contacts[index] == contact
+        return contact in self.members
 
     def __getitem__(self, index: int) -> Contact:
         return self._contacts[index]
@@ -46,6 +46,13 @@ class LeafSet:
         if self._cached is None:
             self._cached = tuple(self._contacts)
         return self._cached
+
+    @property
+    def members(self) -> frozenset[Contact]:
+        """All contacts as a set; the same object until something changes."""
+        if self._members is None:
+            self._members = frozenset(self._contacts)
+        return self._members
 
     @property
     def right(self) -> Contact | None:
@@ -91,7 +98,7 @@ class LeafSet:
         self._contacts.insert(index, contact)
         if len(self._offsets) > self.size:
             del self._offsets[self.size // 2], self._contacts[self.size // 2]
-        self._cached = None
+        self._cached = self._members = None
         return True
 
     def remove(self, contact: Contact) -> bool:
@@ -100,7 +107,7 @@ class LeafSet:
         if index >= len(self._contacts) or self._contacts[index] != contact:
             return False
         del self._offsets[index], self._contacts[index]
-        self._cached = None
+        self._cached = self._members = None
         return True
 
     def covers(self, key: int) -> bool:
@@ -119,14 +126,13 @@ class LeafSet:
 
     def candidates(self, contacts: Iterable[Contact]) -> list[Contact]:
         """Those of some contacts for which there is room."""
-        own, offsets = self.identifier, self._offsets
+        own, offsets, members = self.identifier, self._offsets, self.members
+        others = [contact for contact in contacts if contact not in members]
         if len(offsets) < self.size:
-            return [contact for contact in contacts if self.has_room_for(contact[0])]
+            return [contact for contact in others if self.has_room_for(contact[0])]
         half = self.size // 2
         right, left = offsets[half - 1], offsets[-half]
-        outside = [contact for contact in contacts if not right <= ((contact[0] - own) & MASK) <= left]
-        members = set(self._contacts)
-        return [contact for contact in outside if contact not in members and contact[0] != own]
+        return [c for c in others if not right <= ((c[0] - own) & MASK) <= left and c[0] != own]
 
     def members_among(self, contacts: Iterable[Contact]) -> list[Contact]:
         """Those of some candidates that would be members if all of them were added."""
@@ -153,7 +159,7 @@ class LeafSet:
         if index >= len(self._contacts) or self._contacts[index][0] != contact[0] or self._contacts[index] == contact:
             return False
         self._contacts[index] = contact
-        self._cached = None
+        self._cached = self._members = None
         return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from random import Random
 
 from motet.overlay.protocol.can import Can
@@ -152,6 +152,12 @@ class SimulatedCan:
             self.stop_left()
         return violations
 
+    def _wait_for(self, tags: Collection[str], *, limit: int) -> None:
+        """Run until these commands have a result, or up to a limit."""
+        deadline = self.simulator.now + limit
+        while self.simulator.now < deadline and any(tag not in self.results for tag in tags):
+            self.wait(SECOND)
+
     # Commands
 
     def random_point(self, random: Random) -> CanPoint:
@@ -202,7 +208,7 @@ class SimulatedCan:
         tag = f"all at {self.simulator.now}"
         whole = region_of(*[None] * self.space.dimensions)
         self.simulator.command(self.addresses()[0], FindInRegion(tag=tag, region=whole))
-        self.wait(self.settings.request_timeout * self.settings.attempts)
+        self._wait_for([tag], limit=self.settings.request_timeout * self.settings.attempts)
         result = self.results.get(tag)
         if result is None or not result.is_complete:
             return ["a search of the whole space is not answered"]
@@ -213,7 +219,7 @@ class SimulatedCan:
         points = {f"lookup {self.simulator.now} {index}": self.random_point(random) for index in range(count)}
         for tag, point in points.items():
             self.simulator.command(random.choice(self.addresses()), FindInRegion(tag=tag, region=region_of(*point)))
-        self.wait(self.settings.request_timeout)
+        self._wait_for(points, limit=self.settings.request_timeout)
         wrong = [
             tag
             for tag, point in points.items()

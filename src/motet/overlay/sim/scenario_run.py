@@ -47,6 +47,8 @@ class ScenarioRun(ABC):
 
     legend: str
     """What the colours of pictures mean."""
+    least_settle = 0
+    """How long a run goes on after its last step, at least: what a step began must be over."""
 
     def __init__(
         self, scenario: Scenario, simulator: Simulator, observer: Callable[[ScenarioRun, str], None] | None
@@ -68,7 +70,8 @@ class ScenarioRun(ABC):
             simulator.schedule(at, lambda index=index, step=step: self._apply(index, step))  # type: ignore[misc]
         last = start + int(max((step.at for step in self.scenario.steps), default=0.0) * SECOND)
         end = last + int(self.scenario.settle * SECOND)
-        while simulator.now < end and not self._violation and not (simulator.now > last and self._is_settled()):
+        settled = last + self.least_settle
+        while simulator.now < end and not self._violation and not (simulator.now > settled and self._is_settled()):
             simulator.run(until=min(end, simulator.now + CHECK_PERIOD))
             self._observer(self, "")
             self._violation = tuple(self._safety_violations()[:1])
@@ -162,6 +165,7 @@ class RingRun(ScenarioRun):
     """A run of Pastry nodes with values and topics."""
 
     legend = "blue: active; orange: active with wrong neighbours; grey: joining, suspended or leaving"
+    least_settle = 120 * SECOND
 
     def __init__(
         self,
@@ -213,16 +217,27 @@ class RingRun(ScenarioRun):
     def _safety_violations(self) -> list[str]:
         return [] if self.ring.figures.misdelivered else safety_violations(self.ring)
 
-    def _settled_violations(self) -> Iterator[str]:
-        ring, simulator = self.ring, self.simulator
+    def _is_settled(self) -> bool:
+        return next(self._structure_violations(), None) is None
+
+    def _structure_violations(self) -> Iterator[str]:
+        """What is wrong with nodes, neighbours, values and topics as they are now."""
+        ring = self.ring
         if not ring.active:
             yield "no node is active"
             return
-        idle = [address for address in simulator.hosts if not ring.pastry(address).is_active]
+        idle = [address for address in self.simulator.hosts if not ring.pastry(address).is_active]
         yield from (f"{address} is {ring.pastry(address).state.value}, not active" for address in idle)
         yield from ring_violations(ring)
         yield from value_violations(ring, self.stored)
         yield from topic_violations(ring)
+
+    def _settled_violations(self) -> Iterator[str]:
+        ring, simulator = self.ring, self.simulator
+        violations = list(self._structure_violations())
+        if violations:
+            yield from violations
+            return
         before, ring.figures = ring.figures, LookupFigures()
         ring.lookups(rate=10, until=simulator.now + 5 * SECOND)
         self._received.clear()
