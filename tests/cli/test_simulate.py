@@ -54,12 +54,12 @@ def test_a_can_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "can.json").write_text(capsys.readouterr().out)
     assert main([*arguments, "--json"]) == 0
     first = capsys.readouterr().out
-    page = tmp_path / "run.html"
-    assert (
-        main(["simulate", "--scenario", str(tmp_path / "can.json"), "--seeds", "2", "--json", "--page", str(page)]) == 0
-    )
+    page, picture = tmp_path / "run.html", tmp_path / "zones.svg"
+    drawn = ["--page", str(page), "--picture", str(picture), "--axes", "2,1"]
+    assert main(["simulate", "--scenario", str(tmp_path / "can.json"), "--seeds", "2", "--json", *drawn]) == 0
     assert capsys.readouterr().out == first
     assert page.read_text().count("zones of") > 10
+    assert "dimension 2 →" in picture.read_text().splitlines()[-3]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,11 @@ def test_a_can_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["--set", "leaf_size=8", "--protocol", "can"], "'leaf_size' is unknown"),
         (["--scenario", "x.yaml", "--nodes", "8"], "--nodes is for random scenarios"),
         (["--engine", "spark", "--jobs", "2"], "--jobs is for the local engine"),
+        (["--axes", "1,2"], "--axes is for pictures of a CAN"),
+        (["--protocol", "can", "--axes", "1,2"], "--axes is for pictures of a CAN"),
+        (["--protocol", "can", "--picture", "z.svg", "--axes", "1,1"], "--axes 1,1 are not two dimensions"),
+        (["--picture", "z.gif"], "z.gif is no name of a picture"),
+        (["--page", "nowhere/run.html"], "nowhere is no directory"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(

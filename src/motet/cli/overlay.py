@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="a text, whose hash is the key, or 0x and 32 hexadecimal digits; in a CAN a coordinate for each dimension",
     )
+    route.add_argument("--picture", metavar="FILE", help="draw the network and the way into a file (SVG or PNG)")
     route.add_argument("--from", dest="start", metavar="NODE", help="name or address (default: the first that answers)")
     for action in (up, status, route):
         action.add_argument(
@@ -232,12 +233,17 @@ def _status_row(state: dict[str, Any], columns: int, facts: Callable[[dict[str, 
 def _route(args: argparse.Namespace) -> int:
     from motet.overlay.net.local_network import AddressBook, text_of_key, trace_route
     from motet.overlay.protocol.identifiers import format_identifier, identifier_of
+    from motet.overlay.sim.drawing import check_picture, write_picture
 
     book = AddressBook(Path(args.directory))
     key = _key(args.key, book)
+    if args.picture:
+        check_picture(Path(args.picture))
     start = book.entry(args.start) if args.start else _first_that_answers(book)
     route, answer = asyncio.run(trace_route(book, key, start))
     names = {entry.address: entry.name for entry in book.entries}
+    if args.picture:
+        write_picture(Path(args.picture), _picture_of(book, key, route))
     if args.json:
         responsible = {"name": names.get(answer.address), "address": answer.address}
         facts: dict[str, Any] = {"key": args.key}
@@ -253,6 +259,28 @@ def _route(args: argparse.Namespace) -> int:
     owner = names.get(answer.address) or answer.address
     print(f"{text_of_key(key)} is {what} of {owner}; a lookup took {answer.milliseconds:.1f} ms")
     return 0
+
+
+def _picture_of(book: AddressBook, key: RouteKey, route: list[str]) -> str:
+    """The nodes that answer, and the way of a key: on the ring with the leaf set at its end, or through the zones."""
+    from motet.overlay.net.overlay_kinds import zones_of
+    from motet.overlay.protocol.identifiers import identifier_of
+    from motet.overlay.protocol.zones import Space
+    from motet.overlay.sim.drawing import draw_ring, draw_zones
+
+    states = {state["address"]: state for state in asyncio.run(_states(book)) if "error" not in state}
+    if not isinstance(key, int):
+        names = {entry.address: entry.name for entry in book.entries}
+        zones = {names[address]: zones_of(state["zones"]) for address, state in states.items()}
+        loads = {names[address]: float(state["values"]) for address, state in states.items()}
+        return draw_zones(Space(book.dimensions), zones, loads=loads, path=[names[address] for address in route])
+    return draw_ring(
+        map(identifier_of, states),
+        node=identifier_of(route[-1]),
+        leaves=map(identifier_of, states[route[-1]]["leaves"]),
+        route=list(map(identifier_of, route)),
+        key=key,
+    )
 
 
 def _key(texts: list[str], book: AddressBook) -> RouteKey:

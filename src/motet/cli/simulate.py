@@ -27,6 +27,7 @@ EXAMPLES = """\
   motet simulate --scenario outage.yaml --seeds 1-20 --json
   motet simulate --scenario outage.yaml --seeds 1-20 --set loss=0,0.05,0.1 --set nodes=20,100 --engine spark
   motet simulate --seeds 42 --page run.html     # pictures of the network, step by step
+  motet simulate --seeds 42 --protocol can --picture zones.png --axes 1,3
 """
 ROUND = 32  # seeds for each core in one Spark job: the next job begins when all of them have ended
 
@@ -51,6 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, metavar="N", help="worker processes of the local engine (default: 1)")
     add("--show", action="store_true", help="print the scenario of the first seed and do not run it")
     add("--page", metavar="FILE", help="write a page with pictures of the first seed's run, step by step (HTML)")
+    add(
+        "--picture",
+        metavar="FILE",
+        help="write a picture of the network at the end of the first seed's run (SVG or PNG)",
+    )
+    add("--axes", metavar="I,J", help="the dimensions in which the zones of a CAN are drawn (default: 1,2)")
     add("--json", action="store_true", help="print one JSON object for each seed")
 
 
@@ -69,11 +76,12 @@ def run(args: argparse.Namespace) -> int:
     cases = [(settings, seed) for settings in _sweep(args.set) for seed in seeds]
     for settings, _ in cases[:: len(seeds)]:  # wrong settings are refused before anything runs
         make((settings, seeds[0]))
+    _check_pictures(args, make(cases[0]))
     if args.show:
         output.print_json(make(cases[0]).to_dict())
         return 0
-    if args.page:
-        _write_page(Path(args.page), make(cases[0]), seeds[0])
+    if args.page or args.picture:
+        _draw(args, make(cases[0]), seeds[0])
     return _run_cases(cases, make, args)
 
 
@@ -169,9 +177,10 @@ def _run_rows(make: Callable[[SweepCase], Scenario], cases: list[SweepCase], bat
             yield pa.RecordBatch.from_pydict({"case": [index], "report": [report]})
 
 
-def _write_page(path: Path, scenario: Scenario, seed: int) -> None:
-    from motet.overlay.sim.drawing import draw_page
-    from motet.overlay.sim.scenario_run import make_run
+def _draw(args: argparse.Namespace, scenario: Scenario, seed: int) -> None:
+    """Run a scenario for its pictures: the page of all steps, the network at the end, or both."""
+    from motet.overlay.sim.drawing import draw_page, write_picture
+    from motet.overlay.sim.scenario_run import CanRun, make_run
 
     frames: list[tuple[str, str, str]] = []
 
@@ -181,9 +190,38 @@ def _write_page(path: Path, scenario: Scenario, seed: int) -> None:
         if is_new or what.split(" ")[2:3] in (["partition"], ["heal"], ["pause"]):
             frames.append((f"{state.simulator.now / 1e6:.0f} s", what.partition(": ")[2], picture))
 
-    run = make_run(scenario, seed=seed, observer=observe)
+    run = make_run(scenario, seed=seed, observer=observe if args.page else None)
+    if isinstance(run, CanRun) and args.axes:
+        run.axes = _axes(args.axes, scenario.dimensions)
     run.run()
-    path.write_text(draw_page(f"Seed {seed}", run.legend, frames), encoding="utf-8")
+    if args.page:
+        Path(args.page).write_text(draw_page(f"Seed {seed}", run.legend, frames), encoding="utf-8")
+    if args.picture:
+        write_picture(Path(args.picture), run.picture())
+
+
+def _check_pictures(args: argparse.Namespace, scenario: Scenario) -> None:
+    """Refuse pictures that cannot be drawn before anything runs."""
+    from motet.overlay.sim.drawing import check_picture
+
+    if args.picture:
+        check_picture(Path(args.picture))
+    if args.page and not Path(args.page).parent.is_dir():
+        raise UsageError(f"{Path(args.page).parent} is no directory", advice="Make it first.")
+    if args.axes and (scenario.protocol != "can" or not (args.page or args.picture)):
+        raise UsageError("--axes is for pictures of a CAN", advice="Add --picture or --page, and --protocol can.")
+    if args.axes:
+        _axes(args.axes, scenario.dimensions)
+
+
+def _axes(text: str, dimensions: int) -> tuple[int, int]:
+    """The two dimensions that an option names, counted from 0."""
+    numbers = [int(part) - 1 for part in text.split(",") if part.isascii() and part.isdigit()]
+    is_right = text.count(",") == 1 and len(set(numbers)) == 2 and all(0 <= number < dimensions for number in numbers)
+    if not is_right:
+        advice = f"Name two of the dimensions 1 to {dimensions}, such as 1,2." if dimensions > 1 else "It has only one."
+        raise UsageError(f"--axes {text} are not two dimensions of the space", advice=advice)
+    return numbers[0], numbers[1]
 
 
 def _print(report: SeedReport, settings: ScenarioSettings, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""The extras of the package: what Spark, Spark Connect, NATS, metrics and overlays need beside the embedded product."""
+"""The extras of the package: what Spark, NATS, metrics, overlays and PNG pictures need beside the embedded product."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from motet.model.errors import MissingExtraError
 
-Extra = Literal["spark", "metrics", "connect", "nats", "overlay"]
+Extra = Literal["spark", "metrics", "connect", "nats", "overlay", "pictures"]
 
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "spark": ("pyspark", "pandas", "prometheus_client"),
@@ -15,6 +15,7 @@ _MODULES: dict[Extra, tuple[str, ...]] = {
     "connect": ("grpc",),
     "nats": ("nats",),
     "overlay": ("msgspec", "cryptography"),
+    "pictures": ("resvg_py",),
 }
 
 

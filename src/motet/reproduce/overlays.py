@@ -11,6 +11,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
 from motet.overlay.protocol.can_messages import FindInRegion, MulticastToRegion
 from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.identifiers import Contact
@@ -188,6 +190,8 @@ class CanHops(NamedTuple):
     mean_hops: float
     expected_hops: float | None
     mean_neighbours: float
+    wrapped_neighbours: float
+    """If opposite edges of the space were joined: the zones at its edges would have as many as those inside."""
     lookups: int
     answered: int
 
@@ -251,8 +255,8 @@ def can_hops(peers: int, *, seed: int, lookups: int = 2000) -> list[CanHops]:
         results = [result for result in network.results.values() if result.is_complete]
         hops = sum(result.hops for result in results) / max(1, len(results))
         expected = CAN_HOPS.get(peers) if routing == "greedy" else None
-        mean = round(_mean_neighbours(network), 2)
-        figures.append(CanHops(peers, routing, round(hops, 2), expected, mean, lookups, len(results)))
+        means = round(_mean_neighbours(network), 2), round(_wrapped_neighbours(network), 2)
+        figures.append(CanHops(peers, routing, round(hops, 2), expected, *means, lookups, len(results)))
     return figures
 
 
@@ -297,3 +301,19 @@ def _zones(network: SimulatedCan) -> Iterator[Zone]:
 def _mean_neighbours(network: SimulatedCan) -> float:
     counts = [len(network.can(address).members.neighbours) for address in network.addresses()]
     return sum(counts) / len(counts)
+
+
+def _wrapped_neighbours(network: SimulatedCan) -> float:
+    """The mean number of neighbours of these zones in a space that wraps around."""
+    zones = list(_zones(network))
+    value = network.space.alphabet.value
+    lower, upper = (
+        np.array([[float(value(bound)) for bound in bounds] for bounds in side])
+        for side in ([zone.lower for zone in zones], [zone.upper for zone in zones])
+    )  # middles of middles: exact in floats
+    neighbours = 0
+    for low, high in zip(lower, upper, strict=True):
+        overlap = (lower < high) & (low < upper)
+        abut = (lower == high) | (upper == low) | ((lower == 0) & (high == 1)) | ((upper == 1) & (low == 0))
+        neighbours += int((((abut & ~overlap).sum(1) == 1) & (abut | overlap).all(1)).sum())
+    return neighbours / len(zones)

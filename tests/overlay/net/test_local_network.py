@@ -18,10 +18,10 @@ from motet.model.errors import OverlayError, UsageError
 from motet.overlay.net.connection import bind
 from motet.overlay.net.local_network import AddressBook, LocalNetwork, trace_route
 from motet.overlay.net.node_directory import NodeSettings
+from motet.overlay.net.overlay_kinds import zones_of
 from motet.overlay.protocol.can_messages import CanResult, CanValues, FindInRegion, PointValue, StoreAtPoint
 from motet.overlay.protocol.identifiers import closeness, identifier_of
-from motet.overlay.protocol.messages import from_field
-from motet.overlay.protocol.zones import Zone, region_of
+from motet.overlay.protocol.zones import region_of
 
 KILLS = int(os.environ.get("MOTET_OVERLAY_KILLS", "0"))
 
@@ -99,7 +99,7 @@ def test_a_can_of_processes_routes_and_starts_again(tmp_path: Path) -> None:
                     route, answer = await trace_route(book, highest, first)
                     async with book.operate(answer.address, credentials) as operator:
                         zones = (await operator.request("place"))["zones"]
-                    (zone,) = from_field(zones, tuple[Zone, ...], "place")
+                    (zone,) = zones_of(zones)
                     assert (route[-1], answer.hops) == (answer.address, len(route) - 1)
                     assert zone.contains(highest)
         with pytest.raises(UsageError, match="is a CAN of 2 dimensions, and not plain"):

@@ -6,16 +6,18 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from motet.model.errors import UsageError
+from motet.model.errors import MissingExtraError, UsageError
 from motet.overlay.protocol.can_membership import TRANSITIONS
 from motet.overlay.protocol.zones import Space, Zone
 from motet.overlay.sim.drawing import (
+    check_picture,
     draw_histogram,
     draw_page,
     draw_ring,
     draw_ring_states,
     draw_states,
     draw_zones,
+    write_picture,
 )
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -82,6 +84,45 @@ def test_states_are_boxes_with_an_arrow_for_each_change() -> None:
 def test_text_in_a_page_is_escaped() -> None:
     """A step cannot add markup to the page."""
     assert "<script>" not in draw_page("<script>", "<script>", [("1 s", "<script>", draw_ring_states({5: "active"}))])
+
+
+def test_a_picture_is_written_as_svg_or_png(tmp_path: Path) -> None:
+    """The name says which; a PNG has two pixels for each unit, and its text is drawn."""
+    pytest.importorskip("resvg_py")
+    ring = draw_ring_states({0: "active"})
+    write_picture(tmp_path / "ring.svg", ring)
+    assert (tmp_path / "ring.svg").read_text() == ring
+    write_picture(tmp_path / "ring.png", ring)
+    data = (tmp_path / "ring.png").read_bytes()
+    assert (data[:8], data[16:24]) == (b"\x89PNG\r\n\x1a\n", (440).to_bytes(4, "big") * 2)
+
+
+def test_a_picture_without_a_font_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It would have no text."""
+    resvg_py = pytest.importorskip("resvg_py")
+    render = resvg_py.svg_to_bytes
+    monkeypatch.setattr(resvg_py, "svg_to_bytes", lambda **options: render(skip_system_fonts=True, **options))
+    with pytest.raises(UsageError, match="needs a font"):
+        write_picture(tmp_path / "ring.png", draw_ring_states({}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("ring.gif", "is no name of a picture"), ("nowhere/ring.svg", "is no directory")]
+)
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    """The error names the file or the directory."""
+    with pytest.raises(UsageError, match=message):
+        check_picture(tmp_path / name)
+
+
+def test_a_png_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """SVG needs nothing."""
+    monkeypatch.setattr("motet.model.extras.find_spec", lambda module: None)
+    check_picture(tmp_path / "ring.svg")
+    with pytest.raises(MissingExtraError, match="a PNG picture needs resvg_py") as raised:
+        check_picture(tmp_path / "ring.png")
+    assert raised.value.advice == ("Run: python -m pip install 'motet[pictures]', or name a file that ends with .svg")
 
 
 def test_the_pictures_of_the_documentation_are_up_to_date() -> None:

@@ -16,13 +16,13 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_requests import can_node
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.identifiers import format_identifier, identifier_of
-from motet.overlay.protocol.messages import to_field
+from motet.overlay.protocol.messages import from_field, to_field
 from motet.overlay.protocol.node import PeerNode
 from motet.overlay.protocol.pastry import Pastry
 from motet.overlay.protocol.pastry_messages import Joined, JoinRing, LeaveRing, Left
 from motet.overlay.protocol.scribe import Scribe
 from motet.overlay.protocol.values import ValueStore
-from motet.overlay.protocol.zones import Space
+from motet.overlay.protocol.zones import Space, Zone
 from motet.overlay.sim.scenario import CAN, PASTRY
 
 
@@ -172,6 +172,12 @@ class CanKind(OverlayKind):
 
 
 KINDS: dict[str, OverlayKind] = {PASTRY: RingKind(), CAN: CanKind()}
+
+
+def zones_of(fields: Any) -> tuple[Zone, ...]:
+    """The zones in an answer to `place`; DecodeError if there are none."""
+    zones: tuple[Zone, ...] = from_field(fields, tuple[Zone, ...], "the answer to `place`")
+    return zones
 
 
 def _pastry(node: PeerNode) -> Pastry:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from motet.model.errors import OverlayError
+from motet.overlay.net.overlay_kinds import zones_of
 from motet.overlay.net.process_run import ProcessRun, process_name
 from motet.overlay.protocol.can_messages import (
     CanDelivered,
@@ -25,11 +26,10 @@ from motet.overlay.protocol.can_messages import (
     digest_of,
 )
 from motet.overlay.protocol.identifiers import BITS, closeness, identifier_of
-from motet.overlay.protocol.messages import from_field
 from motet.overlay.protocol.node import SECOND, Outcome
 from motet.overlay.protocol.scribe import PublishTopic, SubscribeTopic, TopicDelivered, UnsubscribeTopic
 from motet.overlay.protocol.values import FetchValue, StoreValue, ValueFailed, ValueFetched, ValueStored
-from motet.overlay.protocol.zones import Region, Space, Zone, region_of
+from motet.overlay.protocol.zones import Region, Space, region_of
 from motet.overlay.sim.can_invariants import (
     PeerView,
     ValueLedger,
@@ -276,8 +276,8 @@ class CanProcesses(ProcessRun):
         async def view(name: str) -> tuple[str, PeerView]:
             async with self._operate(name) as operator:
                 place = await operator.request("place")
-            neighbours = {address: _zones(zones) for address, zones in place["neighbours"].items()}
-            return operator.address, PeerView(place["state"], _zones(place["zones"]), neighbours)
+            neighbours = {address: zones_of(zones) for address, zones in place["neighbours"].items()}
+            return operator.address, PeerView(place["state"], zones_of(place["zones"]), neighbours)
 
         return dict(await asyncio.gather(*map(view, list(self._network.processes))))
 
@@ -388,8 +388,3 @@ def make_process_run(
     """The run of a scenario on processes, for its protocol."""
     kind = CanProcesses if scenario.protocol == CAN else RingProcesses
     return kind(scenario, directory, seed=seed, speed=speed, is_plain=is_plain)
-
-
-def _zones(fields: Any) -> tuple[Zone, ...]:
-    zones: tuple[Zone, ...] = from_field(fields, tuple[Zone, ...], "the answer to `place`")
-    return zones

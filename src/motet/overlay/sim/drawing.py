@@ -1,4 +1,7 @@
-"""Pictures of overlays as SVG: a ring with a route, zones with load, histograms of hops, states, steps of a run."""
+"""Pictures of overlays as SVG: a ring with a route, zones with load, histograms of hops, states, steps of a run.
+
+`write_picture` writes one to a file, as SVG or, with the extra `pictures`, as PNG.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 
 from motet.model.errors import UsageError
+from motet.model.extras import require_extra
 from motet.overlay.protocol.identifiers import SPACE
 from motet.overlay.protocol.zones import Space, Zone
 
 INK = "#334155"
 PALE = "#cbd5e1"
 COLOURS = {"active": "#2563eb", "leaf": "#16a34a", "route": "#dc2626", "misplaced": "#f59e0b", "other": "#94a3b8"}
-FONT = 'font-family="sans-serif"'
+FONT = 'font-family="Helvetica, Arial, DejaVu Sans, sans-serif"'
 _BOX = 52, 15  # half the width and height of a state
 _BEND = 0.16
 _SIDE = 600
@@ -86,7 +91,7 @@ def draw_zones(
     opacity = 1 if space.dimensions == 2 else 0.35
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIDE + 2 * _MARGIN} {_SIDE + 2 * _MARGIN}" '
-        f'font-family="sans-serif" font-size="11">',
+        f'{FONT} font-size="11">',
         f"<title>{sum(map(len, boxes.values()))} zones of {len(boxes)} peers</title>",
     ]
     for address, rectangles in boxes.items():
@@ -162,11 +167,11 @@ def draw_states(transitions: Mapping[tuple[str, str], str], *, width: int = 760,
     labels: dict[tuple[str, str], list[str]] = {}
     for (source, change), target in transitions.items():
         labels.setdefault((source, target), []).append(change)
-    shapes = []
+    shapes, captions = [], []  # captions stand above all arrows
     for (source, target), texts in labels.items():
         (x, y), (u, v) = points[source], points[target]
         if source == target:
-            shapes.append(_text(x, y - 24, f"↻ {', '.join(texts)}", COLOURS["route"], size=11, has_halo=True))
+            captions.append(_text(x, y - 24, f"↻ {', '.join(texts)}", COLOURS["route"], size=11, has_halo=True))
             continue
         bend_x, bend_y = (x + u) / 2 - (v - y) * _BEND, (y + v) / 2 + (u - x) * _BEND
         end_x, end_y = _edge_of_box((u, v), (bend_x, bend_y))
@@ -177,7 +182,7 @@ def draw_states(transitions: Mapping[tuple[str, str], str], *, width: int = 760,
         is_steep = abs(v - y) > 2 * abs(u - x)  # the labels of both directions stand beside each other
         anchor = "middle" if not is_steep else "start" if v < y else "end"
         middle_x, middle_y = (x + 2 * bend_x + u) / 4, (y + 2 * bend_y + v) / 4
-        shapes += [
+        captions += [
             _text(middle_x, middle_y + 13 * line, text, COLOURS["route"], anchor=anchor, size=11, has_halo=True)
             for line, text in enumerate(texts)
         ]
@@ -187,7 +192,7 @@ def draw_states(transitions: Mapping[tuple[str, str], str], *, width: int = 760,
             f' fill="white" stroke="{INK}"/>'
         )
         shapes.append(_text(x, y + 5, state, INK))
-    return _svg(width, height, [_head(), *shapes])
+    return _svg(width, height, [_head(), *shapes, *captions])
 
 
 def draw_ring_states(states: Mapping[int, str]) -> str:
@@ -219,6 +224,38 @@ def draw_page(title: str, legend: str, frames: Iterable[tuple[str, str, str]]) -
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{style}</style>'
         f"<h1>{escape(title)}</h1><p>{escape(legend)}</p><main>{''.join(figures)}</main></html>\n"
     )
+
+
+def check_picture(path: Path) -> None:
+    """Raise UsageError unless a picture can be written to a file with this name."""
+    if path.suffix not in (".svg", ".png"):
+        raise UsageError(f"{path} is no name of a picture", advice="End it with .svg or .png.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is no directory", advice="Make it first.")
+    if path.suffix == ".png":
+        require_extra("pictures", "a PNG picture", alternative="name a file that ends with .svg")
+
+
+def write_picture(path: Path, picture: str) -> None:
+    """Write a picture to a file, whose name ends with .svg or .png."""
+    check_picture(path)
+    if path.suffix == ".svg":
+        path.write_text(picture, encoding="utf-8")
+    else:
+        path.write_bytes(_rendered(picture))
+
+
+def _rendered(picture: str) -> bytes:
+    """A picture as PNG, two pixels for each unit."""
+    from resvg_py import svg_to_bytes
+
+    blank, text = _svg(20, 20, []), _svg(20, 20, [_text(10, 15, "M", INK)])
+    if svg_to_bytes(svg_string=blank) == svg_to_bytes(svg_string=text):
+        raise UsageError(
+            "a PNG picture needs a font, and none of Helvetica, Arial and DejaVu Sans is installed",
+            advice="Install one, such as fonts-dejavu-core, or name a file that ends with .svg.",
+        )
+    return svg_to_bytes(svg_string=picture, background="white", zoom=2)
 
 
 def _point(identifier: int, centre: float, radius: float) -> tuple[float, float]:

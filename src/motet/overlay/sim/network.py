@@ -1,4 +1,4 @@
-"""The simulated network: latency, loss, duplication, reordering, partitions and broken links."""
+"""The simulated network: latency, loss, duplication, reordering, partitions and broken links; and shared machines."""
 
 from __future__ import annotations
 
@@ -107,3 +107,25 @@ class Network:
         if self.duplication and random.random() < self.duplication:
             return [delay, delay + self.latency.delay(random, sender, receiver)]
         return [delay]
+
+
+@dataclass(slots=True)
+class Machines:
+    """Machines that nodes share, as many nodes on each: a machine handles one message after the other.
+
+    >>> machines = Machines(count=1, cost=10)
+    >>> machines.reserve("a", 0), machines.reserve("b", 3), machines.reserve("a", 50)
+    (10, 20, 60)
+    """
+
+    count: int
+    cost: int  # microseconds of a machine for each message that one of its nodes receives
+    _machine_of: dict[str, int] = field(default_factory=dict)
+    _busy_until: dict[int, int] = field(default_factory=dict)
+
+    def reserve(self, address: str, now: int) -> int:
+        """The instant at which a message that arrives now has been handled."""
+        machine = self._machine_of.setdefault(address, len(self._machine_of) % self.count)
+        until = max(now, self._busy_until.get(machine, 0)) + self.cost
+        self._busy_until[machine] = until
+        return until

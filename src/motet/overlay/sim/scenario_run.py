@@ -318,6 +318,7 @@ class CanRun(ScenarioRun):
         is_detailed: bool = False,
         observer: Callable[[ScenarioRun, str], None] | None = None,
     ) -> None:
+        self.axes = (0, 1)
         self.can = SimulatedCan(
             seed=seed,
             space=Space(scenario.dimensions),
@@ -339,7 +340,7 @@ class CanRun(ScenarioRun):
         can = self.can
         zones = {address: can.can(address).members.zones() for address in can.addresses()}
         loads = {address: can.storage(address).statistics()["own"] for address in can.addresses()}
-        return draw_zones(can.space, zones, loads=loads)
+        return draw_zones(can.space, zones, dimensions=self.axes, loads=loads)
 
     def _build(self) -> None:
         self.can.grow(self.scenario.nodes)

@@ -26,7 +26,7 @@ from motet.overlay.protocol.node import (
     Started,
     Timer,
 )
-from motet.overlay.sim.network import Network
+from motet.overlay.sim.network import Machines, Network
 
 NodeFactory = Callable[[str], PeerNode]
 
@@ -54,13 +54,16 @@ class Simulator:
     (1000000, ['a'])
 
     `is_detailed` adds the content of every input to the trace hash; without it the hash covers time, receiver and type,
-    which is faster and still differs as soon as two runs do.
+    which is faster and still differs as soon as two runs do. `machines` are shared by nodes and take time for messages.
     """
 
-    def __init__(self, *, seed: int, network: Network | None = None, is_detailed: bool = True) -> None:
+    def __init__(
+        self, *, seed: int, network: Network | None = None, is_detailed: bool = True, machines: Machines | None = None
+    ) -> None:
         self.seed = seed
         self.random = Random(seed)  # noqa: S311  a simulation, not a secret
         self.network = network or Network()
+        self.machines = machines
         self.is_detailed = is_detailed
         self.now = 0
         self.steps = 0
@@ -163,6 +166,8 @@ class Simulator:
             return
         if host.paused_until > self.now:
             self._push(host.paused_until, host, received)
+        elif self.machines is not None:
+            self._push(self.machines.reserve(to, self.now), host, received)
         else:
             self._handle(host, received)
 
