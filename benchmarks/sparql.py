@@ -3,12 +3,12 @@
 The clock of a query starts with its text and ends when all its rows are there as terms. Sessions are open and each
 query has run once before; loading and building zones are not part of it. pyoxigraph's union of named graphs repeats a
 triple that several events state, so its queries say DISTINCT where that changes the rows. Of the lake without zones
-each query reads a version that no query has read before. spark-sql is SQL as a person writes it over the zone files:
-values are added as doubles, and nothing is left to find out at run time.
+each query reads a version that no query has read before. `benchmarks/spark_sql.py` compares Spark with SQL written by
+hand.
 
     python benchmarks/sparql.py --quads 1000000
     python benchmarks/sparql.py --quads 10000000 --directory /tmp/quads --engines pyoxigraph duckdb
-    python benchmarks/sparql.py --engines spark-sql spark
+    python benchmarks/sparql.py --engines duckdb spark
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ from benchmarks.measurement.figures import machine_load, print_clock
 from benchmarks.measurement.quads import EX, TRIPLES_PER_EVENT, background, batches, nquads, observations
 
 from motet.lake import Lake
-from motet.lake.zones import quad_zones
-from motet.model.terms import RDF_TYPE
 from motet.query.lake_query import QueryOptions, answer_size, query_lake
 from motet.query.limits import QueryLimits
 
 PREFIX = f"PREFIX : <{EX}>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 
 
-ENGINES = ("pyoxigraph", "duckdb-log", "duckdb", "spark-sql", "spark")
+ENGINES = ("pyoxigraph", "duckdb-log", "duckdb", "spark")
 
 
 class BenchmarkQuery(NamedTuple):
@@ -91,28 +89,6 @@ QUERIES = [
         ("path to a constant", "path", "SELECT ?s { ?s :inRoom/:partOf+ <EXfloor/2> }", True),
     )
 ]  # fmt: skip
-
-HAND_WRITTEN = {  # for Spark; q are the rows of the zones, each triple once
-    "subject": "SELECT p, o FROM q WHERE s = '<EXobs/5007>'",
-    "subject and predicate": "SELECT o FROM q WHERE s = '<EXobs/5007>' AND p = '<EXvalue>'",
-    "object": "SELECT s, p FROM q WHERE o = '<EXsensor/700>'",
-    "predicate and object": "SELECT s FROM q WHERE p = '<EXsensor>' AND o = '<EXsensor/700>'",
-    "star, a class": """SELECT a.s, b.o, c.o, d.o FROM q a, q b, q c, q d WHERE a.s = b.s AND a.s = c.s AND a.s = d.s
-        AND a.p = 'TYPE' AND a.o = '<EXC37>' AND b.p = '<EXsensor>' AND c.p = '<EXvalue>' AND d.p = '<EXat>'""",
-    "star, one sensor": """SELECT a.s, b.o, c.o, d.o FROM q a, q b, q c, q d WHERE a.s = b.s AND a.s = c.s AND a.s = d.s
-        AND a.p = '<EXsensor>' AND a.o = '<EXsensor/700>' AND b.p = 'TYPE' AND c.p = '<EXvalue>' AND d.p = '<EXat>'""",
-    "two hops": """SELECT b.s, c.o FROM q a, q b, q c WHERE a.p = '<EXinRoom>' AND a.o = '<EXroom/190>'
-        AND b.p = '<EXsensor>' AND b.o = a.s AND c.p = '<EXvalue>' AND c.s = b.s""",
-    "group and average": """SELECT a.o, avg(b.onum) FROM q a, q b WHERE a.s = b.s AND a.p = '<EXsensor>'
-        AND b.p = '<EXvalue>' GROUP BY a.o""",
-    "average": "SELECT avg(onum) FROM q WHERE p = '<EXvalue>'",
-    "range of times": """SELECT s, o FROM q WHERE p = '<EXat>' AND ots >= unix_micros(timestamp'2026-01-01 06:00:00Z')
-        AND ots < unix_micros(timestamp'2026-01-01 06:30:00Z')""",
-    "OPTIONAL and REGEX": """SELECT a.s, b.o FROM (SELECT s FROM q WHERE p = 'TYPE' AND o = '<EXC37>') a LEFT JOIN
-        (SELECT s, o FROM q WHERE p = '<EXlabel>' AND rlike(o, '^"[^"]*(pump|fan)')) b ON a.s = b.s""",
-    "REGEX over labels": """SELECT s FROM q WHERE p = '<EXlabel>' AND rlike(o, '^"cold [^"]*pump"')""",
-    "COUNT DISTINCT": "SELECT count(DISTINCT o) FROM q WHERE p = '<EXsensor>'",
-}
 
 Run = Callable[[str], int]  # answers a query and returns the number of its rows
 
@@ -174,25 +150,6 @@ def run_spark(lake: Lake) -> Run:
     return lambda text: len(query(spark, lake, text).collect())
 
 
-def run_spark_sql(lake: Lake) -> Run:
-    """Hand-written SQL for the same queries over all zone files."""
-    from motet.spark.lake_query import QUAD_SCHEMA
-    from motet.spark.session import session
-
-    spark = session()
-    files = [str(lake.store.path(zone.name).absolute()) for zone in quad_zones(lake.snapshot())]
-    spark.read.schema(QUAD_SCHEMA).parquet(*files).where("first").createOrReplaceTempView("q")
-    texts = {query.text: HAND_WRITTEN.get(query.name) for query in QUERIES}
-
-    def run(text: str) -> int:
-        sql = texts[text]
-        if sql is None:
-            raise KeyError(text)
-        return len(spark.sql(sql.replace("TYPE", RDF_TYPE).replace("<EX", f"<{EX}")).collect())
-
-    return run
-
-
 def run_pyoxigraph(store: pyoxigraph.Store) -> Run:
     def run(text: str) -> int:
         found = store.query(text, use_default_graph_as_union=True)
@@ -230,16 +187,9 @@ def engines(names: Sequence[str], folder: Path, events: int) -> Iterator[tuple[s
         lake.drop_zones()
         yield "duckdb-log", run_log(lake)
     lake.build_zones()
-    for name, make in (("duckdb", run_duckdb), ("spark-sql", run_spark_sql), ("spark", run_spark)):
+    for name, make in (("duckdb", run_duckdb), ("spark", run_spark)):
         if name in names:
             yield name, make(lake)
-
-
-def warm_up(name: str, run: Run, queries: Sequence[BenchmarkQuery]) -> None:
-    """The first engine on a JVM must not pay for its compiler."""
-    if name == "spark-sql":
-        for query in 3 * [query for query in queries if query.name in HAND_WRITTEN]:
-            run(query.text)
 
 
 def main() -> None:
@@ -257,10 +207,7 @@ def main() -> None:
         folder = args.directory or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
         for name, run in engines(args.engines, folder, args.quads // TRIPLES_PER_EVENT):
-            warm_up(name, run, queries)
             for query in queries:
-                if name == "spark-sql" and query.name not in HAND_WRITTEN:
-                    continue
                 text = distinct(query) if name == "pyoxigraph" else query.text
                 figures[query.name][name] = measure(run, text, args.rounds)
                 print(f"{name}: {query.name}", figures[query.name][name], file=sys.stderr, flush=True)
