@@ -68,9 +68,9 @@ GROUPS = {  # what is aggregated
     "with NaN": TERMS[22:28],
     "floats": TERMS[28:30],
     "all numbers": TERMS[11:15] + TERMS[16:30],
-    "texts": TERMS[2:11],
+    "texts": TERMS[2:11] + TERMS[-5:-2],
     "times": TERMS[32:36] + TERMS[-2:],
-    "times with a zone": [*TERMS[32:34], *TERMS[-3:]],
+    "times with a zone": [*TERMS[32:34], *TERMS[-2:]],
     "all": TERMS,
     "none": [],
 }

@@ -32,7 +32,7 @@ def test_spark_answers_as_duckdb(spark: SparkSession, tmp_path: Path, seed: int)
     for text in TEXTS:
         for options in ({}, {"as_of": 2}, {"span": ("1970-01-01T00:00:00.000003Z", None), "entailment": "owl-rl"}):
             expected, warnings = lake.answer(text, "duckdb", options)
-            found = answer_on_spark(spark, lake.lake, text, QueryOptions(**options), lake.complete)
+            found = answer_on_spark(lambda: spark, lake.lake, text, QueryOptions(**options), lake.complete)
             assert isinstance(found.answer, SolutionSequence)
             assert sorted(tuple(sorted(row.items())) for row in found.answer.rows) == sorted(expected.elements())
             assert found.warnings == warnings
@@ -43,6 +43,10 @@ def test_answers_are_data_frames(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "lake")
     frame = query(spark, folder, "SELECT ?s ?t { ?s <urn:motet:ns#start> ?t }", bindings={"s": f"<{lake.events[-1]}>"})
     assert frame.columns == ["s", "t"]
+    texts = ["SELECT * {}", "SELECT ?t1 ?from { ?from <urn:motet:ns#start> ?t1 } ORDER BY ?t1", "SELECT ?x ?X {}"]
+    frames = [query(spark, folder, text) for text in texts]
+    assert [frame.columns for frame in frames] == [[], ["t1", "from"], ["x", "X"]]
+    assert [frame.count() for frame in frames] == [1, len(lake.events), 1]
     assert frame.count() == 1
     assert query(spark, folder, "ASK { ?s ?p ?o }").first()[0] is True  # type: ignore[index]
     triples = query(spark, folder, "CONSTRUCT { ?s <urn:made> ?s } { ?s <urn:motet:ns#start> ?t }")

@@ -139,7 +139,7 @@ def _answer(
         from motet.spark.lake_query import answer_on_spark
         from motet.spark.session import session
 
-        return answer_on_spark(session(), lake, text, options, lambda: complete_notifications(lake), source)
+        return answer_on_spark(session, lake, text, options, lambda: complete_notifications(lake), source)
     return query_lake(lake, text, options, lambda: complete_notifications(lake), source=source)
 
 

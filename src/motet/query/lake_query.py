@@ -43,7 +43,7 @@ class QueryOptions:
     entailment: str | None = None
     engine: LakeQueryEngine = "duckdb"
     limits: QueryLimits = field(default_factory=QueryLimits)
-    on_progress: OnPercentage | None = None  # gets the percentage that DuckDB has done, now and then
+    on_progress: OnPercentage | None = None  # gets the percentage that the engine has done, now and then
 
     def __post_init__(self) -> None:
         if not isinstance(self.bindings, Mapping):

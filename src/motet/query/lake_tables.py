@@ -8,7 +8,7 @@ rows from elsewhere, a triple that those rows have is left out, and each remaini
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -150,6 +150,14 @@ class LakeTables:
         """Whether an event is visible."""
         return self.number_of(name) is not None
 
+    def may_have_event(self, name: str) -> bool:
+        """Whether there may be an event: the bounds of files and the events in memory do not rule it out."""
+        return (
+            any(may_hold(file, "g", name, name) for file in self.event_files)
+            or any(event.name == name for event in self.derived)
+            or pc.any(pc.equal(self.tail.events["g"], name)).as_py() is True
+        )
+
     def visible_offsets(self, names: Iterable[str]) -> list[int]:
         """The offsets of visible events of the log, of those with these names."""
         span = self.history.span
@@ -283,7 +291,6 @@ class LakeDataset:
     def _default_scan(self, scan: QuadScan) -> exp.Query:
         place, tables = self._default, self._tables
         zones = self._reported_zones(scan, place)
-        main = self._zone_rows(scan, zones, place, [column("q", "first")])
         others: list[exp.Query] = []
         is_distinct = False  # whether no triple is in two of the others
         if place.has_log and place.is_unrestricted:
@@ -300,6 +307,9 @@ class LakeDataset:
         if _has_match(place.computed, scan):
             others.append(_select(place.computed_name, scan, []))
             is_distinct = is_distinct and len(others) == 1
+        if not others:
+            scan = replace(scan, is_set=False)
+        main = self._zone_rows(scan, zones, place, [column("q", "first")])
         parts = [*main, *_without(scan, main, others, is_distinct)] if scan.is_set else [*main, *others]
         return self._union(scan, [*parts, *self._interval_rows(scan)])
 
@@ -323,6 +333,8 @@ class LakeDataset:
         items = [column("q", name) for name in sorted(scan.columns)]
         if not parts:
             return _no_rows(scan)
+        if len(parts) == 1 and len(parts[0].expressions) == len(items):
+            return parts[0]
         return nodes.select(items, nodes.derived(nodes.union_all(list(parts)), "q"))
 
     def _zone_rows(
@@ -360,6 +372,8 @@ class LakeDataset:
         if not (place.has_log or any(map(place.has_event, self._tables.derived))):
             return []
         if scan.objects is not None and not any(term.endswith(_DATE_TIME) for term in scan.objects):
+            return []
+        if scan.subjects is not None and not any(map(self._tables.may_have_event, scan.subjects)):
             return []
         for predicate, instant in ((START, "start_"), (END, "end_")):
             if predicate in scan.not_predicates or (scan.predicates is not None and predicate not in scan.predicates):

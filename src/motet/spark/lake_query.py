@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -12,7 +14,15 @@ from motet.lake.zone_rows import EVENT_ROWS, QUAD_ROWS
 from motet.model.times import format_datetime
 from motet.query.bindings import substituted, to_terms
 from motet.query.history import warnings_of
-from motet.query.lake_query import AnswerWithWarnings, Complete, QueryOptions, Span, answer_size, open_history
+from motet.query.lake_query import (
+    AnswerWithWarnings,
+    Complete,
+    OnPercentage,
+    QueryOptions,
+    Span,
+    answer_size,
+    open_history,
+)
 from motet.query.lake_tables import LakeTables
 from motet.query.limits import time_limit
 from motet.spark.query_engine import SparkQueryEngine, new_view_name
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
 _TYPES = {"int64": "BIGINT", "int8": "TINYINT", "double": "DOUBLE", "string": "STRING", "bool": "BOOLEAN"}
 
 
+_PROGRESS_SECONDS = 0.5
 _MAX_FILE_VIEWS = 64
 _file_views: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 """By session: views of lists of files for the next queries, the latest last. Spark lists the files of each once."""
@@ -98,20 +109,55 @@ def query(
 
 
 def answer_on_spark(
-    spark: SparkSession, lake: Lake, text: str, options: QueryOptions, complete: Complete, source: str | None = None
+    start: Callable[[], SparkSession],
+    lake: Lake,
+    text: str,
+    options: QueryOptions,
+    complete: Complete,
+    source: str | None = None,
 ) -> AnswerWithWarnings:
-    """As `motet.query.lake_query.query_lake`, on Spark."""
+    """As `motet.query.lake_query.query_lake`, on Spark. A session is started for a query that can be answered.
+
+    The progress is the share of tasks that have ended in the stages that run: each stage begins anew.
+    """
     parsed = substituted(read_query(text, source=source), to_terms(options.bindings))
     history = open_history(lake, parsed, options, complete)
+    spark = start()
     engine = SparkQueryEngine(spark)
     tables = LakeTables(history, SparkHost(engine))
     try:
-        with time_limit(options.limits.seconds, spark.interruptAll):
+        with time_limit(options.limits.seconds, spark.interruptAll), _reported(spark, options.on_progress):
             found = engine.answer(parsed, tables, now=format_datetime(lake.clock()))
     finally:
         engine.drop_views()
     options.limits.check_rows(answer_size(found))
     return AnswerWithWarnings(found, warnings_of(parsed, tables.has_event))
+
+
+@contextmanager
+def _reported(spark: SparkSession, on_progress: OnPercentage | None) -> Iterator[None]:
+    """Reports the progress now and then; not over Spark Connect, which does not tell it."""
+    from pyspark.sql.utils import is_remote
+
+    if on_progress is None or is_remote():
+        yield
+        return
+    is_done = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def report() -> None:
+        while not is_done.wait(_PROGRESS_SECONDS):
+            stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number))]
+            if tasks := sum(stage.numTasks for stage in stages):
+                on_progress(100 * sum(stage.numCompletedTasks for stage in stages) / tasks)
+
+    thread = threading.Thread(target=report, daemon=True, name="motet-query-progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
 
 
 def _complete(lake: Lake) -> None:

@@ -51,14 +51,19 @@ class SparkQueryEngine(SqlEngine):
 
     def frame(self, query: CompiledQuery) -> DataFrame:
         """The solutions as a DataFrame: one column for each variable, terms in N-Triples."""
-        return self.spark.sql(query.sql("spark")).toDF(*query.variables)
+        if not query.variables:
+            return self.spark.sql(query.sql("spark")).select()
+        if query.tree.args.get("order"):  # its keys would be looked for among the new names
+            return self.spark.sql(query.sql("spark")).toDF(*query.variables)
+        return self.spark.sql(query.with_names().sql("spark"))
 
     def fetch(self, query: CompiledQuery) -> list[tuple[str | None, ...]]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
 
         try:
             return [tuple(row) for row in self.spark.sql(query.sql("spark")).collect()]
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise EngineError(f"Spark could not run the query: {str(error)[:2000]}") from error
 
     def create_view(self, frame: DataFrame) -> str:

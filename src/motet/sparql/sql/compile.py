@@ -26,6 +26,16 @@ class CompiledQuery:
     def sql(self, dialect: DialectName, *, pretty: bool = False) -> str:
         return write_sql(self.tree, dialect, pretty=pretty)
 
+    def with_names(self) -> CompiledQuery:
+        """The same query with columns that have the names of the variables; it must not be sorted."""
+        tree = self.tree.copy()
+        named = [
+            exp.Alias(this=item.unalias(), alias=exp.Identifier(this=name, quoted=True))
+            for item, name in zip(tree.expressions, self.variables, strict=True)
+        ]
+        tree.set("expressions", named)
+        return CompiledQuery(tree, self.variables)
+
 
 def compile_query(
     query: algebra.Query, dataset: SqlDataset, closure: Closure, *, now: str, joins_call_python: bool = True
@@ -79,7 +89,9 @@ def _is_recursive(compiler: PatternCompiler) -> bool:
 
 
 def compared_variables(tree: object) -> frozenset[str]:  # noqa: PLR0911  (one return for each kind)
-    """The variables that are compared, sorted or added up somewhere: their values are read beside their terms."""
+    """The variables that are compared, sorted, added up or searched somewhere: their values are read beside their
+    terms.
+    """
     match tree:
         case algebra.Compare(_, left, right):
             sides = (left, right)
@@ -88,6 +100,8 @@ def compared_variables(tree: object) -> frozenset[str]:  # noqa: PLR0911  (one r
         case algebra.In(operand, choices):
             own = frozenset({operand.name}) if isinstance(operand, algebra.Variable) else frozenset()
             return own.union(*map(compared_variables, choices))
+        case algebra.Call("CONTAINS" | "STRSTARTS" | "STRENDS" | "REGEX" | "STR", (algebra.Variable(name), *others)):
+            return frozenset({name}).union(*map(compared_variables, others))
         case algebra.OrderCondition(algebra.Variable(name), _):
             return frozenset({name})
         case algebra.Aggregate("SUM" | "AVG" | "MIN" | "MAX", algebra.Variable(name)):

@@ -111,7 +111,7 @@ class ExpressionCompiler:
                 first = exp.Substring(this=self.term(operand), start=nodes.integer(1), length=nodes.integer(1))
                 return nodes.equals(first, nodes.text(_FIRST_CHARACTERS[name]))
             case algebra.Call("CONTAINS" | "STRSTARTS" | "STRENDS" | "REGEX") if (
-                tested := text_test(expression, self._term_of)
+                tested := text_test(expression, self._term_of, self._kinds_of)
             ) is not None:
                 return tested
             case algebra.Call("LANGMATCHES") if (matched := language_match(expression, self._term_of)) is not None:
@@ -128,6 +128,10 @@ class ExpressionCompiler:
             return _boolean_term(flag)
         column = self.value(name)
         return nodes.null() if column is None else column
+
+    def _kinds_of(self, name: str) -> frozenset[int]:
+        typed = self.typed(name)
+        return ALL_KINDS if typed is None else typed.kinds
 
     def _labelled_node(self, label: algebra.Expr, row: str) -> Node:
         """The blank node of a simple string in the solution with this number."""
@@ -170,7 +174,7 @@ class ExpressionCompiler:
                 return same if operator == "=" else nodes.negation(same)
             if isinstance(first, algebra.Call) and first.name == "STR":
                 otherwise = nodes.EvaluateTruth(**self._call(whole))
-                return text_comparison(first, second, _COMPARISONS[sign], self._term_of, otherwise)
+                return text_comparison(first, second, _COMPARISONS[sign], self._term_of, self._kinds_of, otherwise)
         return None
 
     def _same_term(self, left: algebra.Expr, right: algebra.Expr, positive: bool) -> Node | None:

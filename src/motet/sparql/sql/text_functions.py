@@ -15,7 +15,7 @@ from motet.model.terms import RDF, XSD, literal, literal_parts
 from motet.sparql import algebra
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node
-from motet.sparql.term_columns import STRING, term_columns
+from motet.sparql.term_columns import BLANK, IRI, LANGUAGE_STRING, STRING, term_columns
 
 # Regular expressions that mean the same everywhere: characters and classes of them with a quantifier, alternatives,
 # groups without groups in them, anchors at the ends.
@@ -28,9 +28,12 @@ _NO_LINE_END = "[^\n]"
 _RARE = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ufffe\uffff]")  # characters whose escapes are numbers
 _REPLACEMENT = "\uffff"
 _LANG_STRING = RDF + "langString"
+_TEXTS = frozenset({STRING, LANGUAGE_STRING})
+
+Kinds = Callable[[str], frozenset[int]]  # those that the terms of a variable may have
 
 
-def text_test(call: algebra.Call, column: Callable[[str], Node]) -> Node | None:
+def text_test(call: algebra.Call, column: Callable[[str], Node], kinds: Kinds) -> Node | None:
     """CONTAINS, STRSTARTS, STRENDS or REGEX of a variable's text and a constant; None if SQL cannot say it."""
     subject, *constants = call.arguments
     texts = [constant_text(constant) for constant in constants]
@@ -48,10 +51,10 @@ def text_test(call: algebra.Call, column: Callable[[str], Node]) -> Node | None:
             where, searched = (text.this, whole) if is_literal else (text, _of_any_text(pattern))
             return nodes.RegexMatch(this=where, expression=nodes.text(searched or ""), ignore_case=flags == "i")
 
-        return _of_text(subject, column, matched)
+        return _of_text(subject, column, kinds, matched)
     part = texts[0] or ""
     return _of_text(
-        subject, column, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name)
+        subject, column, kinds, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name)
     )
 
 
@@ -87,11 +90,15 @@ def constant_text(expression: algebra.Expr) -> str | None:
     return None
 
 
-def _of_text(subject: algebra.Expr, column: Callable[[str], Node], test: Callable[[Node], Node]) -> Node | None:
+def _of_text(
+    subject: algebra.Expr, column: Callable[[str], Node], kinds: Kinds, test: Callable[[Node], Node]
+) -> Node | None:
     """A test of the text of a variable, or of its STR."""
     match subject:
         case algebra.Variable(name):
             term = column(name)
+            if kinds(name) <= _TEXTS:
+                return _of_lexical(term, test, test(_unescaped(term)))
             is_plain = nodes.both([_begins(term, '"'), nodes.negation(_ends(term, ">")), _has_no_escape(term)])
             return nodes.case(
                 (is_plain, test(nodes.LexicalText(this=term.copy()))),
@@ -99,12 +106,14 @@ def _of_text(subject: algebra.Expr, column: Callable[[str], Node], test: Callabl
                 default=test(_unescaped(term)),
             )
         case algebra.Call("STR", (algebra.Variable(name),)):
-            return _of_str(column(name), test, test(_unescaped(column(name))))
+            return _of_str(column(name), kinds(name), test, test(_unescaped(column(name))))
     return None
 
 
-def _of_str(term: Node, test: Callable[[Node], Node], of_escaped: Node) -> Node:
+def _of_str(term: Node, kinds: frozenset[int], test: Callable[[Node], Node], of_escaped: Node) -> Node:
     """A test of STR; ``of_escaped`` is that of a literal with an escape."""
+    if kinds.isdisjoint((IRI, BLANK)):
+        return _of_lexical(term, test, of_escaped)
     return nodes.case(
         (nodes.either([nodes.is_null(term.copy()), _begins(term, "_")]), _error()),
         (_begins(term, "<"), test(_iri_text(term))),
@@ -113,11 +122,17 @@ def _of_str(term: Node, test: Callable[[Node], Node], of_escaped: Node) -> Node:
     )
 
 
+def _of_lexical(literal: Node, test: Callable[[Node], Node], of_escaped: Node) -> Node:
+    """A test of what stands between the quotes; NULL of NULL."""
+    return nodes.case((_has_no_escape(literal), test(nodes.LexicalText(this=literal.copy()))), default=of_escaped)
+
+
 def text_comparison(
     left: algebra.Expr,
     right: algebra.Expr,
     compare: Callable[..., Node],
     column: Callable[[str], Node],
+    kinds: Kinds,
     otherwise: Node,
 ) -> Node | None:
     """STR of a variable compared with a constant text; None for other operands. ``otherwise`` is the same comparison by
@@ -130,7 +145,11 @@ def text_comparison(
             if compare in (exp.EQ, exp.NEQ):
                 own, other = nodes.LexicalText(this=column(name)), nodes.text(literal(text)[1:-1])
                 of_escaped = compare(this=own, expression=other)
-            return _of_str(column(name), lambda own: compare(this=own, expression=nodes.text(text)), of_escaped)
+
+            def compared(own: Node) -> Node:
+                return compare(this=own, expression=nodes.text(text))
+
+            return _of_str(column(name), kinds(name), compared, of_escaped)
     return None
 
 
