@@ -1,5 +1,8 @@
 """What `motet.model.xml_document` promises: safe documents are parsed, others are refused with limit and position."""
 
+import subprocess
+import sys
+
 import pytest
 from lxml import etree
 
@@ -144,3 +147,34 @@ def test_text_is_encoded_as_it_declares() -> None:
         assert parse_xml(data).text == "é"
     with pytest.raises(DecodeError, match="character 44 of the XML is not in the encoding us-ascii"):
         encode_document('<?xml version="1.0" encoding="us-ascii"?><a>é</a>')
+
+
+NEW_NAMES = """
+import resource
+import motet.model.xml_document as xml
+
+xml.BYTES_OF_ONE_PARSER = 1 << 20
+for first in range(0, 1_000_000, 20_000):
+    root = xml.parse_xml(b"<a>%s</a>" % b"".join(b"<e%d/>" % name for name in range(first, first + 20_000)))
+    assert len(root) == 20_000 and next(root.iter(f"e{first}")) is root[0]
+    if first == 200_000:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_names_of_earlier_documents_take_no_memory() -> None:
+    """Documents with ever new names, 800 000 of which would take 50 MiB, do not fill the memory of a process."""
+    run = subprocess.run([sys.executable, "-c", NEW_NAMES], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 16
+
+
+def test_parsers_of_the_process_are_left_alone() -> None:
+    """A document does not change which parser lxml uses by default, not even when the parser of documents is new."""
+    parser = etree.XMLParser(remove_comments=True)
+    etree.set_default_parser(parser)
+    try:
+        parse_xml(b"<a/>")
+        assert etree.get_default_parser() is parser
+    finally:
+        etree.set_default_parser(None)

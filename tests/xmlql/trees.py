@@ -26,16 +26,16 @@ INTEGER = XSD + "integer"
 
 variables = st.sampled_from(VARIABLES)
 typed_variables = st.builds(TypedVariable, variables, st.sampled_from((None, None, INTEGER)))
-comparisons = st.builds(
-    NumberComparison,
-    typed_variables,
-    st.sampled_from(("<", "<=", "=", "!=", ">=", ">")),
-    st.sampled_from(("1", "2.0", "-1e1")),
+operators = st.sampled_from(("<", "<=", "=", "!=", ">=", ">"))
+comparisons = st.builds(NumberComparison, typed_variables, operators, st.sampled_from(("1", "2.0", "-1e1")))
+untyped_comparisons = st.builds(
+    NumberComparison, st.builds(TypedVariable, variables), operators, st.sampled_from(("1", "2.0", "-10", "11.5"))
 )
 
 
 @st.composite
 def patterns(draw: st.DrawFn, depth: int = 3, *, with_variables: bool = True) -> ElementPattern:
+    """A pattern; without variables it has only those of comparisons."""
     names = tuple(draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True)))
     tag_variable = draw(variables) if with_variables and draw(st.integers(0, 5)) == 0 else None
     attributes = draw(st.dictionaries(st.sampled_from(ATTRIBUTES), st.sampled_from(TEXTS), max_size=1))
@@ -43,7 +43,8 @@ def patterns(draw: st.DrawFn, depth: int = 3, *, with_variables: bool = True) ->
         AttributePattern(name, draw(typed_variables) if with_variables and draw(st.booleans()) else text)
         for name, text in attributes.items()
     ]
-    content = draw(st.sampled_from(("text", "nested", "nested", "nothing", *(("value",) if with_variables else ()))))
+    content = draw(st.sampled_from(("text", "nested", "nested", "nothing", "value")))
+    values_of_content = st.one_of(typed_variables, comparisons) if with_variables else untyped_comparisons
     nested = st.lists(
         st.builds(NestedPattern, patterns(depth - 1, with_variables=with_variables), st.booleans()), max_size=2
     )
@@ -53,7 +54,7 @@ def patterns(draw: st.DrawFn, depth: int = 3, *, with_variables: bool = True) ->
         tag_variable,
         tuple(values),
         draw(st.sampled_from(TEXTS)) if content == "text" else None,
-        draw(st.one_of(typed_variables, comparisons)) if content == "value" else None,
+        draw(values_of_content) if content == "value" else None,
         tuple(draw(nested)) if content == "nested" and depth else (),
         tuple(draw(captures)),
         tuple(draw(captures)),

@@ -5,12 +5,13 @@ Nothing is fetched, no entity is declared or expanded, and no processing instruc
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from lxml import etree
 
@@ -37,6 +38,12 @@ _NAMESPACE = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _NAMESPACE_NAME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\&]*)?")
 _XML_DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\s")
 _DOCTYPE = re.compile(rb"(?:[\xef\xbb\xbf\s]|<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->)*+<!DOCTYPE", re.DOTALL)
+
+BYTES_OF_ONE_PARSER = 16 * MIB
+_LXML_KEY = "_ParserDictionaryContext"
+_PARSER_KEY = "motet.model.xml_document"
+_borrowed_dictionary = ctypes.PYFUNCTYPE(ctypes.py_object)(("PyThreadState_GetDict", ctypes.pythonapi))
+_add_reference = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ def parse_xml(data: bytes, limits: XmlLimits | None = None) -> etree._Element:
     text = _as_utf8(data)
     _check_bytes(text, limits)
     root = _parse(text)
+    _refuse_doctype(root)
     _check_tree(root, text, limits)
     return root
 
@@ -98,12 +106,50 @@ def canonical_document(data: bytes) -> bytes:
     return canonical_form(parse_stored_xml(data))
 
 
-def _parse(text: bytes) -> etree._Element:
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
-    )
+def _thread_dictionary() -> dict[str, Any]:
+    """The dictionary in which extensions store what belongs to the thread."""
+    dictionary: dict[str, Any] = _borrowed_dictionary()
+    _add_reference(dictionary)  # the call returns none
+    return dictionary
+
+
+class _Parser:
+    """A parser, with a table of names of its own."""
+
+    def __init__(self) -> None:
+        self.parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False
+        )
+        self.names: object = None  # made by the first document
+        self.bytes_left = BYTES_OF_ONE_PARSER
+
+
+def _parse_in_thread(text: bytes) -> etree._Element:
+    """The root of a document, whose names are stored apart from those of the process, and are removed in time.
+
+    lxml 6 has one table of names for all parsers of a thread, and never removes a name: documents with ever new names
+    would fill the memory. It finds the table in the dictionary of the thread, where it is exchanged while a document is
+    parsed. A document has its table for as long as it is used. (In lxml 7 every parser has a table.)
+    """
+    thread = _thread_dictionary()
+    own: _Parser | None = thread.get(_PARSER_KEY)
+    if own is None or own.bytes_left < 0:
+        own = thread[_PARSER_KEY] = _Parser()
+    own.bytes_left -= len(text)
+    others, thread[_LXML_KEY] = thread.get(_LXML_KEY), own.names
+    if own.names is None:
+        del thread[_LXML_KEY]
     try:
-        root = etree.fromstring(text, parser)
+        return etree.fromstring(text, own.parser)
+    finally:
+        own.names = thread.pop(_LXML_KEY, None)
+        if others is not None:
+            thread[_LXML_KEY] = others
+
+
+def _parse(text: bytes) -> etree._Element:
+    try:
+        return _parse_in_thread(text)
     except etree.XMLSyntaxError as error:
         reason = (error.msg or "it is empty").partition(", line ")[0].strip()
         line, column = error.position
@@ -113,8 +159,6 @@ def _parse(text: bytes) -> etree._Element:
         _refuse(f"not well-formed XML: {reason}", "correct it and publish it again", line, column)
     except ValueError as error:  # characters that no XML has
         _refuse(f"not well-formed XML: {error}", "correct it and publish it again")
-    _refuse_doctype(root)
-    return root
 
 
 def _refuse_doctype(root: etree._Element) -> None:
@@ -127,6 +171,8 @@ _DOCTYPE_ADVICE = "remove the DOCTYPE, and write the text of its entities in pla
 
 def _as_utf8(data: bytes) -> bytes:
     """The document in UTF-8; of another encoding, with spaces in place of its declaration."""
+    if data[:1] == b"<" and data[1:2] not in (b"?", b"\x00"):  # it declares none
+        return data
     if data.startswith(_UTF_32):
         _refuse_encoding("UTF-32")
     if data.startswith((b"<\x00", b"\x00<")):

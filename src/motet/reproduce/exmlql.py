@@ -21,6 +21,7 @@ from motet.model.batches import RecordRow, Records, record_batch
 from motet.model.records import EVENT, Subscribe
 from motet.model.times import UNITS, parse_datetime
 from motet.model.xml_document import parse_stored_xml
+from motet.xmlql.evaluate import Evaluation
 
 SUBSCRIPTIONS = 500
 SIZES = (100, 200, 300, 400, 500)  # numbers of events
@@ -54,7 +55,7 @@ def reproduce(seed: int = 1, sizes: Sequence[int] = SIZES) -> list[CompositionFi
         documents = [document(rng) for _ in range(count)]
         seconds, notifications = _run([to_text(each) for each in subscriptions], documents)
         roots = [parse_stored_xml(data) for data in documents]
-        steps = [sum(map(len, index.search(root).values())) for root in roots]
+        steps = [sum(map(len, index.search(root, Evaluation()).values())) for root in roots]
         bounds = [sum(1 for _ in root.iter()) + block_elements - 1 for root in roots]
         worst = max(range(count), key=lambda event: steps[event] / bounds[event])
         composition_bound = SUBSCRIPTIONS * count * 1  # one operator in each subscription

@@ -6,7 +6,7 @@ A name is written ``{namespace}local``, or ``local`` in no namespace, as lxml wr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class ElementPattern:
     nested: tuple[NestedPattern, ...] = ()
     element_as: tuple[str, ...] = ()
     content_as: tuple[str, ...] = ()
+    has_variables: bool = field(init=False, compare=False, repr=False)  # here or in a nested pattern
+
+    def __post_init__(self) -> None:
+        is_inside = any(nested.element.has_variables for nested in self.nested)
+        object.__setattr__(self, "has_variables", is_inside or next(self.own_variables(), None) is not None)
 
     @property
     def content_variable(self) -> TypedVariable | None:

@@ -1,6 +1,6 @@
 """The solutions of one block on one parsed document, by the definitions of language page, section 8.
 
-Slow and obvious: the reference engine uses it, and the engine for the elements that its index has found. First the
+The reference engine uses it on whole documents, the engine at the elements that its index has found. First the
 structure of a pattern is tested (names, texts, comparisons, casts, nested patterns), then its variables are bound, so
 that elements outside the structure can cost nothing. Repeated solutions count once.
 """
@@ -8,7 +8,7 @@ that elements outside the structure can cost nothing. Repeated solutions count o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 
 from lxml import etree
 
@@ -25,6 +25,7 @@ XML_LITERAL = RDF + "XMLLiteral"
 
 BlockSolution = frozenset[tuple[str, str]]  # variables with their terms
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_STRING = etree.XPath("string()", smart_strings=False)
 _START = re.compile(r"<([^\s>]+)")
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
@@ -51,6 +52,7 @@ class Evaluation:
     """The evaluation of patterns on one document; what it finds at an element is computed once."""
 
     def __init__(self) -> None:
+        self._children: dict[etree._Element, dict[str, list[etree._Element]]] = {}
         self._matches: dict[tuple[int, etree._Element], bool] = {}  # by identity of the pattern
         self._solutions: dict[tuple[int, etree._Element], set[BlockSolution]] = {}
 
@@ -59,37 +61,79 @@ class Evaluation:
         distinct: dict[BlockSolution, None] = {}
         for element in elements:
             if self.is_match(pattern, element):
-                distinct.update(dict.fromkeys(sorted(self._bindings(pattern, element), key=sorted)))
+                found = self._bindings(pattern, element)
+                distinct.update(dict.fromkeys(sorted(found, key=sorted) if len(found) > 1 else found))
                 _check_size(distinct)
         return [dict(sorted(solution)) for solution in distinct]
 
+    def accept(self, patterns: Iterable[ElementPattern], element: etree._Element) -> None:
+        """Take it as known that an element has the structure of some patterns."""
+        for pattern in patterns:
+            self._matches[id(pattern), element] = True
+
     def is_match(self, pattern: ElementPattern, element: etree._Element) -> bool:
         """Whether an element has the structure of a pattern; equal values of equal variables are no part of it."""
+        if not pattern.nested:
+            return has_own_structure(pattern, element)
         key = id(pattern), element
-        if key not in self._matches:
-            self._matches[key] = has_own_structure(pattern, element) and all(
-                self.has_inside(each, element) for each in pattern.nested
-            )
-        return self._matches[key]
+        is_match = self._matches.get(key)
+        if is_match is None:
+            is_match = has_own_structure(pattern, element)
+            for nested in pattern.nested if is_match else ():
+                if not self.has_inside(nested, element):
+                    is_match = False
+                    break
+            self._matches[key] = is_match
+        return is_match
 
     def has_inside(self, nested: NestedPattern, element: etree._Element) -> bool:
         """Whether an element inside another has the structure of a nested pattern."""
-        return any(self.is_match(nested.element, inner) for inner in _inside(nested, element))
+        pattern, is_match = nested.element, self.is_match
+        for inner in self.inside(nested, element):  # noqa: SIM110  (twice as fast as any)
+            if is_match(pattern, inner):
+                return True
+        return False
+
+    def inside(self, nested: NestedPattern, element: etree._Element) -> Iterable[etree._Element]:
+        """The elements inside another that a nested pattern may match by their names, in document order."""
+        names = nested.element.names
+        if nested.is_descendant:
+            return element.iterdescendants(*names or ("*",))
+        if len(names) == 1:
+            return self.children(element).get(names[0], ())
+        return element.iterchildren(*names or ("*",))
+
+    def children(self, element: etree._Element) -> Mapping[str, Sequence[etree._Element]]:
+        """The children of an element by their names."""
+        found = self._children.get(element)
+        if found is None:
+            found = self._children[element] = {}
+            for child in element:
+                name = child.tag  # of a comment or a processing instruction no text
+                if name in found:
+                    found[name].append(child)
+                else:
+                    found[name] = [child]
+        return found
 
     def _bindings(self, pattern: ElementPattern, element: etree._Element) -> set[BlockSolution]:
         """The solutions of a pattern at an element that has its structure."""
+        if not pattern.nested:
+            return {own} if (own := _own_bindings(pattern, element)) is not None else set()
         key = id(pattern), element
-        if key not in self._solutions:
+        joined = self._solutions.get(key)
+        if joined is None:
             own = _own_bindings(pattern, element)
-            joined: set[BlockSolution] = set() if own is None else {own}
+            joined = set() if own is None else {own}
             for nested in pattern.nested if joined else ():
-                joined = _join(joined, self._bindings_inside(nested, element))
+                if nested.element.has_variables:
+                    joined = _join(joined, self._bindings_inside(nested, element))
             self._solutions[key] = joined
-        return self._solutions[key]
+        return joined
 
     def _bindings_inside(self, nested: NestedPattern, element: etree._Element) -> set[BlockSolution]:
         inside: set[BlockSolution] = set()
-        for inner in _inside(nested, element):
+        for inner in self.inside(nested, element):
             if self.is_match(nested.element, inner):
                 inside |= self._bindings(nested.element, inner)
                 _check_size(inside)
@@ -109,16 +153,16 @@ def has_own_structure(pattern: ElementPattern, element: etree._Element) -> bool:
                 return False
         elif cast(trim(value), attribute.value) is None:
             return False
-    if pattern.text is not None and text_of(element) != pattern.text:
-        return False
-    return pattern.value is None or is_value(text_of(element), pattern.value)
+    return (pattern.text is None or text_of(element) == pattern.text) and (
+        pattern.value is None or _is_value(element, pattern.value)
+    )
 
 
 def text_of(element: etree._Element) -> str:
     """The text of an element: XPath ``string()``, trimmed."""
     if not len(element):
         return trim(element.text or "")
-    return trim("".join(map(str, element.itertext())))
+    return trim(str(_STRING(element)))
 
 
 def as_number(text: str) -> float | None:
@@ -155,9 +199,11 @@ def canonical_content(element: etree._Element, *, is_isolated: bool = False) -> 
     return "".join(parts)
 
 
-def is_value(text: str, value: TypedVariable | NumberComparison) -> bool:
+def _is_value(element: etree._Element, value: TypedVariable | NumberComparison) -> bool:
+    """Whether the text of an element can be cast, and is a number for which the comparison holds."""
     if isinstance(value, TypedVariable):
-        return cast(text, value) is not None
+        return value.datatype is None or cast(text_of(element), value) is not None
+    text = text_of(element)
     number = as_number(text)
     if number is None or cast(text, value.variable) is None:
         return False
@@ -166,25 +212,25 @@ def is_value(text: str, value: TypedVariable | NumberComparison) -> bool:
 
 def _own_bindings(pattern: ElementPattern, element: etree._Element) -> BlockSolution | None:
     """What the element itself binds; None if one variable would have two values."""
-    bound: dict[str, str] = {}
-    for name, term in _own_terms(pattern, element):
-        if bound.setdefault(name, term) != term:
-            return None
-    return frozenset(bound.items())
+    terms = frozenset(_own_terms(pattern, element))
+    return terms if len(terms) < 2 or len(dict(terms)) == len(terms) else None
 
 
-def _own_terms(pattern: ElementPattern, element: etree._Element) -> Iterator[tuple[str, str]]:
+def _own_terms(pattern: ElementPattern, element: etree._Element) -> list[tuple[str, str]]:
+    terms: list[tuple[str, str]] = []
     if pattern.tag_variable is not None:
-        yield pattern.tag_variable, literal(element.tag)
+        terms.append((pattern.tag_variable, literal(element.tag)))
     for attribute in pattern.attributes:
         if isinstance(attribute.value, TypedVariable):
-            yield attribute.value.variable, _term(element.get(attribute.name) or "", attribute.value)
-    if pattern.content_variable is not None:
-        yield pattern.content_variable.variable, _term(text_of(element), pattern.content_variable)
+            terms.append((attribute.value.variable, _term(element.get(attribute.name) or "", attribute.value)))
+    if pattern.value is not None:
+        variable = pattern.value.variable if isinstance(pattern.value, NumberComparison) else pattern.value
+        terms.append((variable.variable, _term(text_of(element), variable)))
     for name in pattern.element_as:
-        yield name, literal(canonical_form(element).decode(), datatype=XML_LITERAL)
+        terms.append((name, literal(canonical_form(element).decode(), datatype=XML_LITERAL)))
     for name in pattern.content_as:
-        yield name, literal(canonical_content(element), datatype=XML_LITERAL)
+        terms.append((name, literal(canonical_content(element), datatype=XML_LITERAL)))
+    return terms
 
 
 def _term(text: str, variable: TypedVariable) -> str:
@@ -198,14 +244,10 @@ def _join(left: set[BlockSolution], right: set[BlockSolution]) -> set[BlockSolut
     for one in left:
         for two in right:
             union = one | two
-            if len({name for name, _ in union}) == len(union):
+            if len(dict(union)) == len(union):
                 joined.add(union)
         _check_size(joined)
     return joined
-
-
-def _inside(nested: NestedPattern, element: etree._Element) -> Iterator[etree._Element]:
-    return element.iterdescendants("*") if nested.is_descendant else element.iterchildren("*")
 
 
 def _check_size(solutions: Sized) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -19,8 +22,9 @@ from motet.xmlql.parse import parse_block
 @given(st.lists(trees.blocks(), max_size=12), trees.documents)
 def test_the_index_finds_all_solutions(blocks: list[Block], root: etree._Element) -> None:
     """Evaluated at the elements that the index returns, every block has the solutions it has on the document."""
-    hits = BlockIndex(blocks).search(root)
-    found = [Evaluation().solutions_at(block.element, hits.get(index, [])) for index, block in enumerate(blocks)]
+    evaluation = Evaluation()
+    hits = BlockIndex(blocks).search(root, evaluation)
+    found = [evaluation.solutions_at(block.element, hits.get(index, [])) for index, block in enumerate(blocks)]
     assert found == [solutions(block, root) for block in blocks]
 
 
@@ -30,7 +34,26 @@ def test_blocks_that_cannot_match_are_no_hits() -> None:
     blocks += [f"<o><c{i}>$v</c{i}><pn>$w</pn></o>" for i in range(50)] + ["<o>//<pn>7</pn></o>", "/<pn>7</pn>"]
     index = BlockIndex([parse_block(block) for block in blocks])
     root = etree.fromstring("<o><pn>7</pn><p k='3'/><c5/></o>")
-    assert sorted(index.search(root)) == [7, 53, 105, 150]
+    assert sorted(index.search(root, Evaluation())) == [7, 53, 105, 150]
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        ("<", range(21, 50)),
+        ("<=", range(20, 50)),
+        ("=", (20, 30)),
+        ("!=", range(50)),
+        (">=", range(31)),
+        (">", range(30)),
+    ],
+)
+def test_comparisons_that_do_not_hold_are_no_hits(operator: str, expected: Sequence[int]) -> None:
+    """Of many comparisons of the same elements those are hits that hold, of children, descendants and elements."""
+    document = "<o><i><p>x</p><p> 30 </p><p>20.0</p></i></o>"
+    for form in ("<i><p>$v {} {}</p></i>", "<o>//<p>$v {} {}</p></o>", "<p>$v {} {}</p>"):
+        index = BlockIndex([parse_block(form.format(operator, limit)) for limit in range(50)])
+        assert sorted(index.search(etree.fromstring(document), Evaluation())) == [*expected]
 
 
 def test_leaves_are_added_and_removed() -> None:
@@ -41,7 +64,7 @@ def test_leaves_are_added_and_removed() -> None:
         index = index.with_leaves([leaf])
     index = index.without({"3", "19"})
     root = etree.fromstring("<a>" + "".join(f"<b>{number}</b>" for number in range(20)) + "</a>")
-    names = [segment.leaves[hit].name for segment in index.segments for hit in segment.hits(root)]
+    names = [segment.leaves[hit].name for segment in index.segments for hit in segment.hits(root, Evaluation())]
     assert sorted(names, key=int) == [str(number) for number in range(20) if number not in (3, 19)]
     assert len(index.segments) <= 5
     assert index.without({leaf.name for leaf in leaves}).segments == ()

@@ -136,9 +136,9 @@ class Matcher:
         for segment in self._index.blocks.segments:
             matched: list[tuple[int, int, LeafBindings]] = []
             for event, root, evaluation in trees:
-                for leaf, elements in segment.hits(root).items():
+                for leaf, elements in segment.hits(root, evaluation).items():
                     verifier, row = self._reasoning.verifier(segment.leaves[leaf]), closures.row(event)
-                    document = XmlDocument(evaluation, elements)
+                    document = XmlDocument(evaluation, segment.index.blocks[leaf].element, elements)
                     solutions = verifier.solutions(row, None, self._reasoning.closed.graph, document)
                     matched += [(event, leaf, solution) for solution in solutions]
             if matched:

@@ -24,6 +24,7 @@ from motet.sparql.evaluate import compile_group
 from motet.sparql.expressions import test
 from motet.sparql.graph import Graph
 from motet.sparql.rewrite import preceded
+from motet.xmlql.blocks import ElementPattern
 from motet.xmlql.evaluate import Evaluation
 from motet.xmlql.evaluate import solutions as block_solutions
 
@@ -31,9 +32,10 @@ _EVENT = ".event"  # a hidden variable that no pattern has
 
 
 class XmlDocument(NamedTuple):
-    """A document of an event, for one leaf."""
+    """A document of an event, for one leaf: its pattern, and the elements at which it may match."""
 
     evaluation: Evaluation
+    pattern: ElementPattern
     elements: Sequence[etree._Element]
 
 
@@ -51,7 +53,7 @@ class Verifier:
     ) -> list[LeafBindings]:
         """The distinct solutions on an event, projected to the leaf's variables; without a ``graph`` there is none.
 
-        A ``document`` is that of the event, if it is parsed already, with the elements at which the block may match.
+        A ``document`` is that of the event, if it is parsed already.
         """
         if self._leaf.max_length is not None and (row.end or 0) - (row.start or 0) > self._leaf.max_length:
             return []
@@ -72,7 +74,7 @@ class Verifier:
             return []
         try:
             if document is not None:
-                return document.evaluation.solutions_at(xml.tree.element, document.elements)
+                return document.evaluation.solutions_at(document.pattern, document.elements)
             return block_solutions(xml.tree, parse_stored_xml(row.payload))
         except LimitError:  # a block with too many solutions on a document has none
             return []
