@@ -42,7 +42,3 @@ def start_ring(seed: int) -> Simulator:
         simulator.start(f"n{index}", lambda address: PeerNode(address, [Ring(int(address[1:]))]))
     simulator.run(until=10_000_000)
     return simulator
-
-
-def trace(seed: int) -> str:
-    return start_ring(seed).trace_hash()

@@ -127,6 +127,21 @@ def test_the_next_root_takes_the_children_over() -> None:
     assert topics.received == Counter({(contact.address, b"x"): 1 for contact in topics.ring.active})
 
 
+def test_a_cycle_in_a_tree_is_found_and_opened() -> None:
+    """Two nodes that are each other's parent find it by the path in a heartbeat and join again."""
+    topics = Topics(6)
+    topics.subscribe([contact.address for contact in topics.ring.active])
+    leaves = [contact for contact in topics.ring.active if not topics.scribe(contact.address).topics[TOPIC].children]
+    left, right = leaves[:2]
+    for own, peer in ((left, right), (right, left)):
+        topic = topics.scribe(own.address).topics[TOPIC]
+        topics.scribe(topic.parent.address if topic.parent else "").topics[TOPIC].children.pop(own)
+        topic.parent, topic.children = peer, {peer: topics.ring.simulator.now}
+    assert [violation for violation in topic_violations(topics.ring) if "is in a cycle" in violation] != []
+    topics.run(60)
+    assert topic_violations(topics.ring) == []
+
+
 def test_trees_are_repaired_after_crashes_joins_and_a_partition() -> None:
     """Whatever happened, live subscribers are attached to one tree without cycles afterwards."""
     topics = Topics(5, loss=0.02)

@@ -1,6 +1,9 @@
 """Scenarios: seeds are reproducible, the protocols survive them, and planted mistakes are found and shrunk."""
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +22,24 @@ def test_seeds_hold_and_are_reproducible(seed: int) -> None:
     assert (first.result.violations, first.result.trace) == ((), second.result.trace)
 
 
+def test_traces_do_not_depend_on_hashes() -> None:
+    """A seed of each protocol has the same trace, contents included, in a process with another PYTHONHASHSEED."""
+    lines = subprocess.run(
+        [sys.executable, "-c", "from tests.overlay.sim.test_scenario import traces; print(*traces())"],
+        env={"PYTHONHASHSEED": "77"},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert lines.stdout.split() == traces()
+
+
+def traces() -> list[str]:
+    scenarios = [random_scenario(11, protocol=protocol) for protocol in ("pastry", CAN)]
+    return [make_run(scenario, seed=11, is_detailed=True).run().trace for scenario in scenarios]
+
+
 def test_a_run_ends_when_nothing_is_wrong_any_more() -> None:
     """The time to settle is a limit: a network that is right is checked two minutes after the last step."""
     result = make_run(Scenario(nodes=8, settle=900, steps=(ScenarioStep(5, "crash", {"node": "n3"}),)), seed=1).run()
@@ -34,6 +55,14 @@ def prepare_without_values(_self: ValueStore, ready: Callable[[], None]) -> None
     ready()
 
 
+def never_compare(_self: ValueStore) -> None:
+    """Replicas that fail are not made again."""
+
+
+def stay_root(_self: Scribe, _key: int, _topic: TopicState) -> None:
+    """A root stays one when another node becomes responsible."""
+
+
 def stay_detached(_self: Scribe, _key: int, _topic: TopicState, _reason: str) -> None:
     """A child never looks for another parent."""
 
@@ -43,7 +72,9 @@ def stay_detached(_self: Scribe, _key: int, _topic: TopicState, _reason: str) ->
     [
         (Membership, "_probe_lost", never_probe_lost, range(1, 4)),
         (ValueStore, "prepare", prepare_without_values, range(4, 7)),
+        (ValueStore, "_compare", never_compare, range(1, 3)),
         (Scribe, "_detach", stay_detached, range(1, 3)),
+        (Scribe, "_check_root", stay_root, range(1, 3)),
     ],
 )
 def test_planted_mistakes_are_found(
