@@ -128,15 +128,14 @@ def test_the_next_root_takes_the_children_over() -> None:
 
 
 def test_a_cycle_in_a_tree_is_found_and_opened() -> None:
-    """Two nodes that are each other's parent find it by the path in a heartbeat and join again."""
+    """Of three nodes that are parents of each other one finds its own identifier in a path, and joins again."""
     topics = Topics(6)
     topics.subscribe([contact.address for contact in topics.ring.active])
-    leaves = [contact for contact in topics.ring.active if not topics.scribe(contact.address).topics[TOPIC].children]
-    left, right = leaves[:2]
-    for own, peer in ((left, right), (right, left)):
+    leaves = [node for node in topics.ring.active if not topics.scribe(node.address).topics[TOPIC].children][:3]
+    for index, own in enumerate(leaves):
         topic = topics.scribe(own.address).topics[TOPIC]
         topics.scribe(topic.parent.address if topic.parent else "").topics[TOPIC].children.pop(own)
-        topic.parent, topic.children = peer, {peer: topics.ring.simulator.now}
+        topic.parent, topic.children = leaves[(index + 1) % 3], {leaves[index - 1]: topics.ring.simulator.now}
     assert [violation for violation in topic_violations(topics.ring) if "is in a cycle" in violation] != []
     topics.run(60)
     assert topic_violations(topics.ring) == []
