@@ -1,4 +1,4 @@
-"""Motet, a semantic event cloud: publish RDF events, subscribe to what they mean and how they combine in time."""
+"""Motet: a semantic event cloud. Publish RDF or XML events, subscribe to their meaning in time."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of the command line; with a command in the arguments only that command's module is imported."""
     parser = argparse.ArgumentParser(
         prog="motet",
-        description="A semantic event cloud: publish RDF events, subscribe to patterns of what they mean.",
+        description="A semantic event cloud: publish RDF or XML events, subscribe to patterns of what they mean.",
         epilog="Try `motet demo` first; `motet COMMAND --help` shows examples.",
     )
     parser.add_argument("--version", action="version", version=f"motet {__version__}")
