@@ -26,7 +26,7 @@ from motet.xmlql.evaluate import Evaluation, as_number, text_of
 _ANY = ""  # the name of patterns with a tag variable
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _TrieNode:
     """What patterns of one name require next, and the shapes that require nothing more."""
 
