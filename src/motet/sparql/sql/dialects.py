@@ -86,6 +86,7 @@ class _DuckDbGenerator(DuckDBGenerator):
             + (", 'g')" if node.args.get("everywhere") else ")")
         ),
         nodes.WholePart: lambda self, node: f"CAST(trunc({self.sql(node, 'this')}) AS BIGINT)",
+        nodes.Fraction: lambda self, node: f"({self.sql(node, 'this')} - trunc({self.sql(node, 'this')}))",
         nodes.WholeSum: lambda self, node: f"CAST(sum({self.sql(node, 'this')}) AS VARCHAR)",  # of 128 bits
         nodes.LeastBy: _least_by("arg_min", "arg_max"),
         nodes.TermsOf: lambda self, node: (
@@ -139,6 +140,7 @@ class _SparkGenerator(SparkGenerator):
             f"regexp_replace({self.sql(node, 'this')}, {self.sql(node, 'pattern')}, {self.sql(node, 'expression')})"
         ),
         nodes.WholePart: lambda self, node: f"CAST({self.sql(node, 'this')} AS BIGINT)",
+        nodes.Fraction: lambda self, node: f"(({self.sql(node, 'this')}) % 1D)",
         nodes.WholeSum: lambda self, node: (  # sums of 64 bits, which are faster than those of decimals
             f"CAST(CAST(sum(shiftright({self.sql(node, 'this')}, 22)) AS DECIMAL(38, 0)) * 4194304 "
             f"+ sum({self.sql(node, 'this')} & 4194303) AS STRING)"

@@ -245,14 +245,10 @@ def total(name: str, typed: TypedTerm) -> Node:
     Numbers are added as integers: what stands before the point, of decimals the millionths after it, of doubles the
     three parts of 32 bits after it. Other numbers are added from their texts.
     """
-    value, one = typed.number, nodes.cast(nodes.integer(1), "DOUBLE")
-    fractions: list[Node] = []
-    rest = _paren(exp.Mod(this=value.copy(), expression=one.copy()))
-    millionths = _rounded(_times(rest, MILLION))
-    for _ in range(PARTS):
-        shifted = _paren(_times(rest, PART))
-        fractions.append(nodes.WholePart(this=shifted))
-        rest = _paren(exp.Mod(this=shifted.copy(), expression=one.copy()))
+    value = typed.number
+    millionths = _rounded(_times(nodes.Fraction(this=value.copy()), MILLION))
+    shifted = (_times(value, PART**part) if part else value.copy() for part in range(PARTS))
+    fractions = [nodes.WholePart(this=_times(nodes.Fraction(this=node), PART)) for node in shifted]
     decimals = nodes.cast(nodes.LexicalText(this=typed.term.copy()), "DECIMAL(38, 18)")
     sums = [
         _sum_where(typed, (INTEGER, MILLIONTHS, FIXED_DOUBLE), nodes.WholePart(this=value.copy()), nodes.WholeSum),
@@ -261,12 +257,12 @@ def total(name: str, typed: TypedTerm) -> Node:
         _sum_where(typed, (DECIMAL,), decimals),
     ]
     others = _where(typed, (DOUBLE, INEXACT_NUMBER), typed.term)
-    is_number = nodes.case((_is_of(typed, *NUMBERS), nodes.integer(1)))
-    everything: Node = exp.Count(this=exp.Star())
+    assert isinstance(typed.kind, exp.Expression)
+    everything, numbers = exp.Count(this=exp.Star()), exp.Count(this=_where(typed, NUMBERS, typed.kind) or nodes.null())
     return nodes.Total(
         expressions=[
             nodes.text(name),
-            exp.Sub(this=everything, expression=exp.Count(this=is_number)),
+            exp.Sub(this=everything, expression=numbers),
             everything.copy(),
             nodes.ListOf(expressions=sums),
             nodes.cast(exp.Null(), "VARCHAR[]") if others is None else nodes.TermsOf(this=others),
@@ -281,7 +277,9 @@ def _sum_where(typed: TypedTerm, kinds: tuple[int, ...], number: Node, function:
 
 
 def _where(typed: TypedTerm, kinds: tuple[int, ...], value: Node) -> Node | None:
-    """A value where the term is of some kinds; None if it never is."""
+    """A value, which is NULL with its term, where the term is of some kinds; None if it never is."""
+    if typed.kinds.issubset(kinds):
+        return value.copy()
     possible = sorted(typed.kinds.intersection(kinds))
     return nodes.case((_is_of(typed, *possible), value.copy())) if possible else None
 
@@ -294,10 +292,6 @@ def _rounded(number: Node) -> Node:
 def _times(node: Node, factor: int) -> Node:
     """A product of doubles."""
     return exp.Mul(this=node.copy(), expression=nodes.cast(nodes.integer(factor), "DOUBLE"))
-
-
-def _paren(node: Node) -> Node:
-    return exp.Paren(this=node)
 
 
 def extreme(name: str, term: Node, typed: TypedTerm | None) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import ClassVar
 
 from sqlglot import exp
@@ -89,6 +90,12 @@ class WholePart(exp.Expression, exp.Func):
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
+class Fraction(exp.Expression, exp.Func):
+    """A double without its whole part."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 class WholeSum(exp.Expression, exp.AggFunc):
     """The sum of integers of 64 bits, as a text; NULL if there are none."""
 
@@ -151,7 +158,12 @@ def null() -> Node:
 
 
 def cast(node: Node, kind: str) -> Node:
-    return exp.Cast(this=node, to=exp.DataType.build(kind))
+    return exp.Cast(this=node, to=_data_type(kind).copy())
+
+
+@cache
+def _data_type(kind: str) -> exp.DataType:
+    return exp.DataType.build(kind)
 
 
 def alias(node: Node, name: str) -> Node:

@@ -22,6 +22,7 @@ from motet.sparql.term_columns import BLANK, IRI, LANGUAGE_STRING, STRING, term_
 _ATOM = r"(?:[A-Za-z0-9 ,:;_/#=@%&!\-]|\.|\[(?:a-z|A-Z|0-9|[A-Za-z0-9 _])+\])[*+?]?"
 _SEQUENCE = rf"(?:{_ATOM}|\((?:{_ATOM})+(?:\|(?:{_ATOM})+)*\)\??)+"
 _SIMPLE_PATTERN = re.compile(rf"\^?{_SEQUENCE}(?:\|{_SEQUENCE})*\$?")
+_BEGINNING = re.compile(r"\^([A-Za-z0-9 ,:;_/#=@%&!-]+)(?![*?])(?=[^|]*$)")  # what a text must begin with
 _LANGUAGE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _ANY = '[^"]'  # no pattern has a quotation mark
 _NO_LINE_END = "[^\n]"
@@ -51,7 +52,11 @@ def text_test(call: algebra.Call, column: Callable[[str], Node], kinds: Kinds) -
             where, searched = (text.this, whole) if is_literal else (text, _of_any_text(pattern))
             return nodes.RegexMatch(this=where, expression=nodes.text(searched or ""), ignore_case=flags == "i")
 
-        return _of_text(subject, column, kinds, matched)
+        test = _of_text(subject, column, kinds, matched)
+        match subject, _BEGINNING.match(pattern):
+            case algebra.Variable(name), re.Match() as beginning if not flags and test and kinds(name) <= _TEXTS:
+                return nodes.both([_begins(column(name), f'"{beginning[1]}'), test])  # quicker than the pattern
+        return test
     part = texts[0] or ""
     return _of_text(
         subject, column, kinds, lambda text: nodes.TextTest(this=text, expression=nodes.text(part), name=call.name)
