@@ -80,7 +80,7 @@ QUERIES = [
             '?t < "2026-01-01T06:30:00Z"^^xsd:dateTime) }', False,
         ),
         (
-            "OPTIONAL and REGEX", "scan",
+            "OPTIONAL and REGEX", "optional",
             'SELECT ?e ?l { ?e a :C37 OPTIONAL { ?e :label ?l FILTER REGEX(?l, "pump|fan") } }', False,
         ),
         ("REGEX over labels", "scan", 'SELECT ?e { ?e :label ?l FILTER REGEX(?l, "^cold .*pump$") }', False),

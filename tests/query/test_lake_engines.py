@@ -16,9 +16,12 @@ from motet.fuzz.random_queries import LINKS, NODES, RandomQuery, random_triple
 from motet.lake import Lake
 from motet.model.batches import EventRow, event_batch
 from motet.model.records import Tick
-from motet.query import duckdb_engine
+from motet.query import duckdb_engine, sql_engine
 from motet.query.lake_query import QueryOptions, query_lake
+from motet.sparql.algebra import Query
 from motet.sparql.query import SolutionSequence
+from motet.sparql.sql import compile as compile_module
+from motet.sparql.sql.compile import CompiledQuery
 
 CASES = int(os.environ.get("MOTET_LAKE_QUERIES", "12"))
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
@@ -144,6 +147,33 @@ def test_queries_of_one_version_share_a_connection_and_see_later_changes(tmp_pat
     assert count() == 3
     lake.retract("urn:g1")
     assert count() == 2
+
+
+def test_a_query_is_compiled_once_for_a_version_unless_it_has_the_current_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NOW() is the instant of each query; other queries of the same tables are the same SQL."""
+    times = iter(range(1_000_000, 9_000_000, 1_000_000))
+    lake = Lake.open(tmp_path, durable=False, ahead=None, clock=lambda: next(times))
+    lake.append(event_batch([EventRow("urn:g", 1, 1, (("<urn:s>", "<urn:p>", "<urn:o>"),))]))
+    compiled: list[Query] = []
+
+    def compile_query(query: Query, *arguments: Any, **options: Any) -> CompiledQuery:
+        compiled.append(query)
+        return sql_engine_compile(query, *arguments, **options)
+
+    sql_engine_compile = compile_module.compile_query
+    monkeypatch.setattr(sql_engine, "compile_query", compile_query)
+
+    def rows(text: str) -> list[dict[str, str]]:
+        found = query_lake(lake, text, QueryOptions(), lambda: None).answer
+        assert isinstance(found, SolutionSequence)
+        return [dict(row) for row in found.rows]
+
+    assert rows("SELECT ?s { ?s <urn:p> ?o }") == rows("SELECT ?s { ?s <urn:p> ?o }") == [{"s": "<urn:s>"}]
+    assert len(compiled) == 1
+    first, second = rows("SELECT (NOW() AS ?t) { }"), rows("SELECT (NOW() AS ?t) { }")
+    assert (len(compiled), first != second) == (3, True)
 
 
 def test_missing_zone_files_are_ignored(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from motet.sparql.query import Answer
 from motet.sparql.sql.compile import CompiledQuery
 from motet.sparql.sql.evaluation import FUNCTIONS
 from motet.sparql.sql.paths import recursive_closure
+from motet.sparql.sql.scan import SqlDataset
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY = 2 << 30  # bytes
 REPORT_SECONDS = 0.5  # between two reports of progress
+_MAX_COMPILED = 256  # queries of a connection that are compiled once
 _SIGNATURES: dict[str, tuple[list[str] | None, str]] = {  # parameters, None for any number; result
     "sparql_term": (None, "VARCHAR"),
     "sparql_truth": (None, "BOOLEAN"),
@@ -82,11 +84,28 @@ class DuckDbEngine(SqlEngine):
     joins_call_python = True
     closure = staticmethod(recursive_closure)
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, limits: QueryLimits | None = None) -> None:
-        """With limits, more solutions than they allow are refused before they are read."""
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        limits: QueryLimits | None = None,
+        compiled: dict[Query, CompiledQuery] | None = None,
+    ) -> None:
+        """With limits, more solutions than they allow are refused before they are read. ``compiled`` has earlier
+        queries of the same tables.
+        """
         super().__init__()
         self.connection = connection
         self._limits = limits
+        self._compiled = {} if compiled is None else compiled
+
+    def compile(self, query: Query, dataset: SqlDataset, *, now: str) -> CompiledQuery:
+        """A query is compiled once, unless it has the current time."""
+        if (earlier := self._compiled.get(query)) is not None:
+            return earlier
+        compiled = super().compile(query, dataset, now=now)
+        if now not in compiled.sql("duckdb") and len(self._compiled) < _MAX_COMPILED:
+            self._compiled[query] = compiled
+        return compiled
 
     def fetch(self, query: CompiledQuery) -> list[tuple[str | None, ...]]:
         import duckdb
@@ -157,10 +176,11 @@ class LakeConnection:
         self.memory = memory
         self.connection = connection
         self.tables = LakeTables(history, DuckDbHost(connection))
+        self._compiled: dict[Query, CompiledQuery] = {}
 
     def answer(self, query: algebra.Query, limits: QueryLimits, *, now: str) -> Answer:
         """The answer of a query, whose FROM chooses from the history."""
-        return DuckDbEngine(self.connection, limits).answer(query, self.tables, now=now)
+        return DuckDbEngine(self.connection, limits, self._compiled).answer(query, self.tables, now=now)
 
     def sql(self, query: algebra.Query, *, now: str) -> str:
         """The SQL of a query."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -18,13 +18,17 @@ from motet.sparql.sql.scan import SqlDataset
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """``columns`` names the variable of each column of the tree; ASK has none and at most one row."""
+    """``variables`` names the variable of each column of the tree; ASK has none and at most one row."""
 
     tree: exp.Query
     variables: tuple[str, ...]
+    _texts: dict[tuple[str, bool], str] = field(default_factory=dict, compare=False, repr=False)
 
     def sql(self, dialect: DialectName, *, pretty: bool = False) -> str:
-        return write_sql(self.tree, dialect, pretty=pretty)
+        """The text, which is written once."""
+        if (dialect, pretty) not in self._texts:
+            self._texts[dialect, pretty] = write_sql(self.tree, dialect, pretty=pretty)
+        return self._texts[dialect, pretty]
 
     def with_names(self) -> CompiledQuery:
         """The same query with columns that have the names of the variables; it must not be sorted."""
