@@ -27,8 +27,9 @@ from benchmarks.measurement.figures import machine_load, print_clock, print_figu
 from motet.engine.match.encode import encode, encoding_tables
 from motet.engine.match.index import ANY_LENGTH, LeafIndex, LeafTable, SegmentLeaves
 from motet.engine.match.leaf import LeafQuery, leaf_entry
+from motet.engine.match.matcher import BuiltIndex, EncodedBatch, IndexedPredicates, Reasoning, solutions
 from motet.engine.match.single_events import single_event_leaf
-from motet.engine.match.solutions import EncodedBatch, solutions
+from motet.engine.match.xml_index import XmlIndex
 from motet.engine.runtime.emission import decided_notifications
 from motet.jit.compiled import compiled
 from motet.language.parse import parse
@@ -152,12 +153,12 @@ def measure(count: int, each: int, size: int) -> dict[str, float]:
     (segment,) = index.segments
     hits = segment.arrays.search(quads)
     assert len(hits.event) == size * each and not hits.is_open.any(), "each event has the expected matches"
-    numbers = {name: number for number, name in enumerate(index.predicates)}
-    encoded, leaves = EncodedBatch(Records(columns=batch), quads), segment.leaves
+    predicates = IndexedPredicates(index, Reasoning(frozenset(), "none"))
+    encoded = EncodedBatch(Records(columns=batch), BuiltIndex(index, XmlIndex(), predicates))
     searching = best(lambda: segment.arrays.search(quads))
 
     def notify() -> None:
-        decided_notifications(solutions(encoded, hits, leaves, numbers), leaves.names)
+        decided_notifications(solutions(encoded, segment, hits), segment.leaves.names)
 
     notifying = best(notify, 3)
     return {

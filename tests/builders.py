@@ -167,7 +167,7 @@ class LogProcessor(Processor):
 
 def matched(matcher: Matcher, events: Records) -> NotificationBatch:
     """The notifications of single-event subscriptions for some events."""
-    return emit_solutions(matcher.solve(events), events)
+    return emit_solutions(matcher.solve(events))
 
 
 # N-Quads

@@ -53,11 +53,10 @@ class Detection:
     def _run(self, detector: Detector, tables: list[Occurrences] | None) -> int:
         count = 0
         for batch in self._batches:
-            for node_id, table in detector.advance(*batch):
-                if node_id == self._root:
-                    count += len(table)
-                    if tables is not None:
-                        tables.append(table)
+            for _, table in detector.advance(*batch, roots={self._root}):
+                count += len(table)
+                if tables is not None:
+                    tables.append(table)
         return count
 
     def pairs(self) -> Pairs:

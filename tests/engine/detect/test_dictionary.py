@@ -8,6 +8,7 @@ import pyarrow as pa
 from motet.engine.detect.columns import EVENT_BIT, UNBOUND, VALUES
 from motet.engine.detect.dictionary import Dictionary, EventIris, Terms
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.match.string_column import string_column
 
 
 def _table(values: list[list[int]], events: list[int]) -> Occurrences:
@@ -29,7 +30,8 @@ def test_term_ids_follow_the_first_occurrence() -> None:
 def test_only_requested_terms_get_ids() -> None:
     """The index -1 has the id -1, and other terms are not added."""
     terms = Terms()
-    assert terms.ids(pa.array(["<a>", "<b>", "<c>"]), np.array([2, -1, 0, 2])).tolist() == [0, -1, 1, 0]
+    strings = string_column(pa.array(["<a>", "<b>", "<c>"]))
+    assert terms.ids_at(strings, np.array([2, -1, 0, 2])).tolist() == [0, -1, 1, 0]
     assert terms.strings().to_pylist() == ["<c>", "<a>"]
 
 

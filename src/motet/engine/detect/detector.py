@@ -7,11 +7,13 @@ events from before a subscription are removed where a node of that subscription 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
+
+import numpy as np
 
 from motet.engine.detect.absence import NegationOperator, NoOperator, XorOperator
 from motet.engine.detect.columns import FIRST_OFFSET
@@ -153,15 +155,15 @@ class Detector:
     def _operand_lags(self, node: PlanNode) -> list[int]:
         return [self._lags[edge.child] for edge in node.children]
 
-    def advance(self, leaves: NodeOccurrences, frontier: Frontier) -> DetectorRun:
+    def advance(self, leaves: NodeOccurrences, frontier: Frontier, roots: Container[int]) -> DetectorRun:
         """Run the nodes that follow from new occurrences of leaves and from the frontier, while the result is read."""
-        return DetectorRun(self, frontier, dict(leaves), [*leaves, *self._due_nodes(frontier)])
+        return DetectorRun(self, frontier, roots, dict(leaves), [*leaves, *self._due_nodes(frontier)])
 
-    def see_ends(self, ends: Ints) -> None:
+    def see_ends(self, ends: Sequence[int | None] | Ints) -> None:
         """Take in the ends of the visible published events of the next batch, matched or not."""
         if not self._without_beginning or not len(ends):
             return
-        least = int(ends.min())
+        least = int(np.asarray(ends, np.int64).min())
         for node_id in self._without_beginning:
             operator_node = self.operator_nodes[node_id]
             assert isinstance(operator_node.operator, NoOperator)
@@ -189,12 +191,12 @@ class Detector:
         """An instant that the frontier must pass before a node runs without input."""
         return self._timers.earliest
 
-    def probe(self, frontier: Frontier) -> DetectorRun:
+    def probe(self, frontier: Frontier, roots: Container[int]) -> DetectorRun:
         """As `advance` without new occurrences, for copies of all nodes: the state stays as it is."""
         detector = Detector(self.dictionary)
         detector.operator_nodes = {node_id: node.copy() for node_id, node in self.operator_nodes.items()}
         detector._parents, detector._lags, detector._order = self._parents, self._lags, self._order
-        return DetectorRun(detector, frontier, {}, self.operator_nodes)
+        return DetectorRun(detector, frontier, roots, {}, self.operator_nodes)
 
     def lag_of(self, node_id: int) -> int:
         return self._lags[node_id]
@@ -219,16 +221,22 @@ class Detector:
 
 
 class DetectorRun:
-    """The nodes with new occurrences, leaves included, in the order of running: a node runs when it is requested.
+    """The root nodes with new occurrences, in the order of running: nodes run until the next one is reached.
 
-    Until the next node is requested, occurrences of leaves that follow from those of the last one can be added.
+    Before the next one is requested, occurrences of leaves that follow from those of the last one can be added.
     """
 
     def __init__(
-        self, detector: Detector, frontier: Frontier, leaves: dict[int, Occurrences], node_ids: Iterable[int]
+        self,
+        detector: Detector,
+        frontier: Frontier,
+        roots: Container[int],
+        leaves: dict[int, Occurrences],
+        node_ids: Iterable[int],
     ) -> None:
         self._detector = detector
         self._frontier = frontier
+        self._roots = roots
         self._occurrences = leaves
         self._scheduled: set[int] = set()
         self._queue: list[tuple[int, int]] = []
@@ -254,7 +262,8 @@ class DetectorRun:
             if operator_node is not None:
                 occurrences[node_id] = detector.run(operator_node, occurrences, self._frontier)
             if len(occurrences[node_id]):
-                yield node_id, occurrences[node_id]
+                if node_id in self._roots:
+                    yield node_id, occurrences[node_id]
                 for parent in detector.parents(node_id):
                     self._schedule(parent)
 

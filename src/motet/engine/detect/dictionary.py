@@ -19,7 +19,7 @@ import pyarrow as pa
 from motet.engine.detect.columns import EVENT_BIT
 from motet.engine.detect.occurrences import Occurrences, all_values, map_values
 from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
-from motet.engine.match.string_column import Scalar, hash_slots, string_column
+from motet.engine.match.string_column import Scalar, StringColumn, hash_slots, string_column
 from motet.jit.compiled import Ints
 from motet.model.batches import TRIPLE, payload_column
 from motet.model.terms import iri
@@ -65,16 +65,19 @@ class Terms:
         """The offsets of all terms in an array of bytes, and that array; both may be longer than used."""
         return self._offsets, self._data
 
-    def ids(self, strings: pa.Array, requested: Ints | None = None) -> Ints:
-        """The ids of a column of terms, or of the requested indexes in it; -1 for the index -1."""
-        indexes = np.arange(len(strings)) if requested is None else requested
-        ids, done, column = np.empty(len(indexes), np.int64), 0, string_column(strings)
+    def ids(self, strings: pa.Array) -> Ints:
+        """The ids of a column of terms."""
+        return self.ids_at(string_column(strings), np.arange(len(strings)))
+
+    def ids_at(self, strings: StringColumn, indexes: Ints) -> Ints:
+        """The ids of the terms at some indexes; -1 for the index -1."""
+        ids, done = np.empty(len(indexes), np.int64), 0
         while True:
             arrays = self._offsets, self._data, self._hashes, self._slots
-            done, self._size = assign_term_ids(*column, indexes, ids, done, self._size, *arrays)
+            done, self._size = assign_term_ids(*strings, indexes, ids, done, self._size, *arrays)
             if done == len(indexes):
                 return ids
-            length = int(column.offsets[indexes[done] + 1] - column.offsets[indexes[done]])
+            length = int(strings.offsets[indexes[done] + 1] - strings.offsets[indexes[done]])
             self._reserve(self._size, int(self._offsets[self._size]) + length)
 
     def _reserve(self, count: int, length: int) -> None:

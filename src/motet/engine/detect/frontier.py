@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,18 +27,20 @@ class Frontier:
     instants: Ints
     previous: int  # the frontier before the batch
     first_offset: int  # of the batch
+    current: int  # the frontier after the last record
 
     @classmethod
-    def from_records(cls, offsets: Ints, instants: Ints, previous: int) -> Frontier:
+    def from_records(cls, offsets: Sequence[int] | Ints, instants: Sequence[int] | Ints, previous: int) -> Frontier:
         """From the offset of each record of a batch and the frontier after it, as a `FrontierTimeline` has them."""
-        frontiers = np.maximum.accumulate(np.maximum(instants, previous)) if len(instants) else instants
-        moved = np.flatnonzero(np.diff(frontiers, prepend=np.int64(previous)) > 0)
-        return cls(offsets[moved], frontiers[moved], previous, int(offsets[0]) if len(offsets) else 0)
+        highest = np.maximum.accumulate(np.append(previous, instants))
+        moved = np.flatnonzero(highest[1:] > highest[:-1])
+        return cls(
+            np.asarray(offsets, np.int64)[moved], highest[1:][moved], previous, int(offsets[0]), int(highest[-1])
+        )
 
-    @property
-    def current(self) -> int:
-        """The frontier after the last record."""
-        return int(self.instants[-1]) if len(self.instants) else self.previous
+    def before(self) -> Frontier:
+        """The frontier before the batch."""
+        return Frontier(self.offsets[:0], self.instants[:0], self.previous, self.first_offset, self.previous)
 
     def has_passed(self, instants: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         passed: npt.NDArray[np.bool_] = instants < self.current
@@ -68,11 +71,7 @@ class ProbeFrontier(Frontier):
     @classmethod
     def after(cls, previous: int) -> ProbeFrontier:
         """The probe of a state whose frontier is known."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64), previous, 0)
-
-    @property
-    def current(self) -> int:
-        return END_FRONTIER
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), previous, 0, END_FRONTIER)
 
     def offsets_past(self, instants: npt.NDArray[Any]) -> Ints:
         passing: Ints = np.maximum(instants + 1, self.previous) + _INSTANTS

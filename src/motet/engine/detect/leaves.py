@@ -18,9 +18,7 @@ from motet.engine.detect.occurrences import Occurrences, concatenate, member_arr
 from motet.engine.detect.table_kernels import leaf_columns, plain_terms
 from motet.engine.match import index
 from motet.engine.match.leaf import LeafQuery
-from motet.engine.match.matcher import MatcherRegistry, SegmentMatches
-from motet.engine.match.solutions import EncodedBatch, ProjectionArrays, Solutions, VerifiedSolutions
-from motet.engine.match.string_column import frozen
+from motet.engine.match.matcher import EncodedBatch, MatcherRegistry, SegmentMatches, Solutions, VerifiedSolutions
 from motet.jit.compiled import Ints
 from motet.language.syntax import Event
 from motet.model.batches import Records, Triple
@@ -99,34 +97,34 @@ class LeafMatcher:
         self, events: Records, dictionary: Dictionary, only: Collection[int] | None = None
     ) -> dict[int, Occurrences]:
         """The occurrences of each leaf in some event records, by node; their events are added to the dictionary."""
-        if not self._leaves or not len(events):
-            return {}
         occurrences: dict[int, Occurrences] = {}
-        for matches in self._registry.matcher.solve(events):
-            for leaf, table in self._tables(matches, dictionary):
+        matches = self._registry.matcher.solve(events) if self._leaves else []
+        for part in matches:
+            for leaf, table in self._tables(part, dictionary):
                 if only is None or leaf.node.id in only:
                     occurrences[leaf.node.id] = (
                         _merge(occurrences[leaf.node.id], table) if leaf.node.id in occurrences else table
                     )
-        _add_events(events.columns(), occurrences.values(), dictionary)
+        if occurrences:
+            _add_events(matches[0].batch, occurrences.values(), dictionary)
         return occurrences
 
     def _tables(self, matches: SegmentMatches, dictionary: Dictionary) -> Iterator[tuple[PlanLeaf, Occurrences]]:
         if matches.decided is not None:
-            yield from self._columns_of(matches.segment, matches.decided).tables(matches.decided, dictionary)
+            yield from self._columns_of(matches.segment).tables(matches.decided, dictionary)
         if matches.verified is not None:
             for index in np.unique(matches.verified.leaf).tolist():
                 leaf = self._leaves[matches.segment.leaves.name(index)]
                 rows = np.flatnonzero(matches.verified.leaf == index)
                 yield leaf, _table(leaf, matches.verified, rows, matches.batch, dictionary)
 
-    def _columns_of(self, segment: index.IndexSegment, solutions: Solutions) -> _LeafColumns:
+    def _columns_of(self, segment: index.IndexSegment) -> _LeafColumns:
         leaves = segment.leaves
         columns = self._columns.get(leaves)
         if columns is None:
             is_live = zip(leaves.names.to_pylist(), segment.live, strict=True)
             plan_leaves = [self._leaves[name] if live else None for name, live in is_live]
-            columns = self._columns[leaves] = _LeafColumns(plan_leaves, leaves, solutions.projections)
+            columns = self._columns[leaves] = _LeafColumns(plan_leaves, leaves, segment.projections)
         return columns
 
 
@@ -134,7 +132,7 @@ class _LeafColumns:
     """Maps the bindings of a segment's leaves to columns of tables; removed leaves have none."""
 
     def __init__(
-        self, plan_leaves: Sequence[PlanLeaf | None], leaves: index.SegmentLeaves, projections: ProjectionArrays
+        self, plan_leaves: Sequence[PlanLeaf | None], leaves: index.SegmentLeaves, projections: index.ProjectionArrays
     ) -> None:
         self._leaves = list(plan_leaves)
         self._index_by_node = {leaf.node.id: position for position, leaf in enumerate(plan_leaves) if leaf}
@@ -165,12 +163,18 @@ class _LeafColumns:
         """The occurrences of each leaf."""
         columns = self._first, self._columns, self._event
         terms = plain_terms(solutions.leaf, solutions.starts, solutions.term, *columns)
-        term_ids = dictionary.terms.ids(solutions.terms(terms), terms)
-        times = map(frozen, solutions.batch.times())
+        term_ids = dictionary.terms.ids_at(solutions.strings(terms), terms)
         is_small = len(self._leaves) < 2**15  # integers of 16 bits are sorted several times faster
         order = np.argsort(solutions.leaf.astype(np.int16) if is_small else solutions.leaf, kind="stable")
         columns = leaf_columns(
-            order, solutions.event, solutions.leaf, solutions.starts, term_ids, *times, self._width, *columns
+            order,
+            solutions.event,
+            solutions.leaf,
+            solutions.starts,
+            term_ids,
+            *solutions.batch.times,
+            self._width,
+            *columns,
         )
         return self._cut(columns, solutions.leaf[order], dictionary)
 
@@ -187,18 +191,17 @@ class _LeafColumns:
             begin = end
 
 
-def _add_events(events: pa.RecordBatch, tables: Collection[Occurrences], dictionary: Dictionary) -> None:
+def _add_events(batch: EncodedBatch, tables: Collection[Occurrences], dictionary: Dictionary) -> None:
     """Add the events of occurrences to the dictionary."""
-    offsets = np.asarray(events.column("offset"), np.int64)
+    offsets, _, _ = batch.times
     is_used = np.zeros(len(offsets), np.bool_)
-    is_dense = len(offsets) > 0 and offsets[-1] - offsets[0] == len(offsets) - 1
+    is_dense = offsets[-1] - offsets[0] == len(offsets) - 1
     for table in tables:
         is_used[table.events - offsets[0] if is_dense else np.searchsorted(offsets, table.events)] = True
-    iris, rows = events.column("id"), None if is_used.all() else pa.array(np.flatnonzero(is_used))
-    triples = None
+    rows, triples = np.flatnonzero(is_used), None
     if dictionary.events.with_triples:
-        triples = delivered_triples(events if rows is None else events.take(rows))
-    dictionary.events.add(offsets[is_used], iris if rows is None else iris.take(rows), triples)
+        triples = delivered_triples(batch.events.columns().take(pa.array(rows)))
+    dictionary.events.add(offsets[rows], batch.iris(rows), triples)
 
 
 def _event_column(leaf: PlanLeaf | None) -> int:
@@ -230,7 +233,7 @@ def _table(
 ) -> Occurrences:
     """The occurrences of one leaf, from its rows among the verified solutions."""
     count, variables = len(rows), leaf.node.variables
-    offsets, start, end = (column[solutions.event[rows]] for column in batch.times())
+    offsets, start, end = (column[solutions.event[rows]] for column in batch.times)
     columns = np.full((VALUES + len(variables), count), UNBOUND, np.int64)
     columns[START], columns[END] = start, end
     columns[EMISSION_OFFSET] = columns[FIRST_OFFSET] = offsets

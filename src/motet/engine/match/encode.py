@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +33,8 @@ class EncodedEvents(NamedTuple):
     row: Int32s  # predicate, reference to the object among the terms, kind of its value
     code: Hashes
     value: npt.NDArray[np.float64]
-    terms: pa.Array  # of events that are rows, a tuple
-    strings: StringColumn  # of the terms
-    is_small: bool = False
-
-    def term_column(self) -> pa.Array:
-        """The terms as a column."""
-        return pa.array(self.terms, pa.string()) if self.is_small else self.terms
+    terms: Any  # a column; of events that were rows a tuple
+    strings: StringColumn  # the terms
 
 
 def encode(events: pa.RecordBatch, tables: EncodingTables) -> EncodedEvents:
@@ -65,7 +60,7 @@ def encode(events: pa.RecordBatch, tables: EncodingTables) -> EncodedEvents:
 
 
 def encode_small(records: Sequence[RecordRow], tables: EncodingTables) -> EncodedEvents:
-    """As `encode`, for a few events, where columns would cost more than the search; the terms are a tuple.
+    """As `encode`, for a few events, where columns would cost more than the search.
 
     Only without classes in the tables, since their terms are not among those of the events.
     """
@@ -85,7 +80,7 @@ def encode_small(records: Sequence[RecordRow], tables: EncodingTables) -> Encode
     begins, row, code, value = encode_rows(starts, *columns, *tables)
     if SLOW in row[:, KIND].tolist():
         fill_slow_values(row, value, objects.__getitem__)
-    return EncodedEvents(begins, row, code, value, objects, values, is_small=True)
+    return EncodedEvents(begins, row, code, value, objects, values)
 
 
 def fill_slow_values(row: Int32s, value: npt.NDArray[np.float64], term: Callable[[int], str]) -> None:

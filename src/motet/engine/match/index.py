@@ -20,7 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.engine.match.encode import EncodedEvents, IntLists, int_lists
-from motet.engine.match.leaf import LeafEntry, LeafProjection, LeafQuery, LeafShape, leaf_entry
+from motet.engine.match.leaf import (
+    EVENT_END,
+    EVENT_START,
+    READ_VALUE,
+    LeafEntry,
+    LeafProjection,
+    LeafQuery,
+    LeafShape,
+    leaf_entry,
+)
 from motet.engine.match.search_kernels import (
     ARITY,
     ENTRY,
@@ -74,12 +83,29 @@ class SegmentLeaves:
         return string_column(self.names)
 
 
+class ProjectionArrays:
+    """The bindings of a segment's projections as arrays: projection ``i`` has those from ``starts[i]``."""
+
+    def __init__(self, projections: Sequence[LeafProjection], predicates: Mapping[str, int]) -> None:
+        bindings = [binding for projection in projections for binding in projection.bindings]
+        self.starts = np.cumsum([0, *(len(projection.bindings) for projection in projections)], dtype=np.int64)
+        self.labels = [name for name, _ in bindings]
+        self.names = pa.array(self.labels, pa.string())
+        self.kind = np.array([source.kind for _, source in bindings], np.int64)
+        indexes = (
+            predicates[source.predicate] if source.kind == READ_VALUE else source.row_index for _, source in bindings
+        )
+        self.value_index = np.fromiter(indexes, np.int64)
+        self.has_times = bool(np.isin(self.kind, (EVENT_START, EVENT_END)).any())
+
+
 @dataclass(frozen=True, slots=True)
 class IndexSegment:
     """The search arrays of some leaves, with a mask of the live ones."""
 
     arrays: SearchArrays
     leaves: SegmentLeaves
+    projections: ProjectionArrays
     live: npt.NDArray[np.bool_]
     is_index_decided: bool  # all leaves are live, have a projection and take events of any length
 
@@ -117,8 +143,9 @@ class LeafIndex:
             size += len(merged[-1].leaves)
         for segment in merged:
             tables, leaves = _merge(segment, tables, leaves)
-        arrays = build_arrays(tables, {name: id_ for id_, name in enumerate(index.predicates)})
-        return replace(index, segments=(*retained, _new_segment(arrays, leaves)))
+        ids = {name: id_ for id_, name in enumerate(index.predicates)}
+        projections = ProjectionArrays(leaves.projections, ids)
+        return replace(index, segments=(*retained, _new_segment(build_arrays(tables, ids), leaves, projections)))
 
     def without(self, names: Collection[str]) -> LeafIndex:
         """The index without the leaves of these names."""
@@ -147,9 +174,9 @@ def _leaves(leaves: Sequence[LeafQuery], entries: Sequence[LeafEntry]) -> Segmen
     )
 
 
-def _new_segment(arrays: SearchArrays, leaves: SegmentLeaves) -> IndexSegment:
+def _new_segment(arrays: SearchArrays, leaves: SegmentLeaves, projections: ProjectionArrays) -> IndexSegment:
     is_index_decided = bool((leaves.projection_ids != VERIFIED).all() and (leaves.max_length == ANY_LENGTH).all())
-    return IndexSegment(arrays, leaves, np.ones(len(leaves), np.bool_), is_index_decided)
+    return IndexSegment(arrays, leaves, projections, np.ones(len(leaves), np.bool_), is_index_decided)
 
 
 def _without(segment: IndexSegment, names: Collection[str]) -> IndexSegment:
@@ -251,7 +278,7 @@ class SearchArrays:
 
     def search(self, encoded: EncodedEvents) -> IndexHits:
         """The candidates of some events, sorted by event and leaf."""
-        starts, row, code, value, _, strings, _ = encoded
+        starts, row, code, value, _, strings = encoded
         arrays = (*self.shapes_by_predicate, starts, row, code, value, *strings, *self.tables)
         table = np.empty((len(starts) + 64, MATCHED_ROWS + self.slots), np.int32)
         size = event = 0

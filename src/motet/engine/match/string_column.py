@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.jit.compiled import Hashes, Int32s, compiled, inlined
+from motet.jit.compiled import Hashes, Int32s, Ints, compiled, inlined
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+_MAX_SLICES = 4
 _SEED, _STEP, _LAST = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _HALF, _TURN, _ONE = np.uint64(32), np.uint64(29), np.uint64(1)
 _S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(shift) for shift in range(8, 64, 8))
@@ -29,7 +30,7 @@ class StringColumn(NamedTuple):
 
 def string_column(strings: pa.Array) -> StringColumn:
     """The buffers of a column of strings, without a copy."""
-    strings = strings if strings.type == pa.string() else strings.cast(pa.string())
+    strings = string_array(strings)
     _, offsets, data = strings.buffers()
     if len(strings) == 0 or offsets is None:
         return StringColumn(frozen(np.zeros(1, np.int32)), frozen(np.zeros(0, np.uint8)))
@@ -37,6 +38,20 @@ def string_column(strings: pa.Array) -> StringColumn:
     bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
     starts.flags.writeable = bytes_.flags.writeable = False
     return StringColumn(starts, bytes_)
+
+
+def string_array(column: pa.Array) -> pa.Array:
+    """Strings as a column of type string."""
+    return column if column.type == pa.string() else column.cast(pa.string())
+
+
+def take_rows(column: pa.Array, rows: Ints) -> pa.Array:
+    """The values of some rows; a few, as of a single event, are sliced, which is several times faster."""
+    if len(rows) == 1:
+        return column.slice(int(rows[0]), 1)
+    if 1 < len(rows) <= _MAX_SLICES:
+        return pa.concat_arrays([column.slice(row, 1) for row in rows.tolist()])
+    return column.take(pa.array(rows))
 
 
 def frozen(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from motet.engine.detect.detector import Detector, DetectorRun, add_occurrences
-from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.frontier import Frontier, ProbeFrontier
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
 from motet.engine.detect.operator import OperatorEnv
 from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription, BackfillView
 from motet.engine.runtime.derived_events import DerivationEdges
-from motet.engine.runtime.emission import NotificationBuilder, emit_solutions, merge_notifications
+from motet.engine.runtime.emission import NotificationBuilder, emit_solutions, merge_batches
 from motet.engine.runtime.processor_state import BackfillResult, Backgrounds, ProcessorState, SharedPlan
 from motet.engine.runtime.record_reader import RecordReader, RecordSlice, slice_at_controls
 from motet.jit.compiled import Ints
@@ -44,6 +43,7 @@ class Dataflow:
     ) -> None:
         self.state = state
         self.shared = shared
+        self.dictionary = shared.dictionary  # the strings behind the values of all tables
         self.plan = ActivePlan(state, shared)
         self._earlier_records = earlier_records
         self._view = view
@@ -66,11 +66,6 @@ class Dataflow:
         shared.states.append(state)
         return cls(state, shared, earlier_records)
 
-    @property
-    def dictionary(self) -> Dictionary:
-        """The strings behind the values of all tables."""
-        return self.shared.dictionary
-
     def activate(self, subscriptions: Iterable[Subscription], beginning: int | None = None) -> None:
         """Add subscriptions that are active before the first record.
 
@@ -92,9 +87,7 @@ class Dataflow:
             if record_slice.control is not None:
                 self.apply_control(record_slice)
             self._process(record_slice, notifications)
-        if len(notifications) == 1 and notifications[0].is_small:
-            return notifications[0]
-        return NotificationBatch(columns=merge_notifications([batch.columns() for batch in notifications]))
+        return merge_batches(notifications)
 
     def apply_control(self, record_slice: RecordSlice) -> None:
         """Apply the control record of a slice, before its events are processed."""
@@ -121,29 +114,31 @@ class Dataflow:
         if record_slice.is_subscription and not has_results and state.frontier == previous:
             return
         self.update_plan()
-        if plan.matcher is not None and self.shared.bucket is None:
+        if plan.matcher is not None and self.shared.bucket is None and record_slice.has_events:
             matches = plan.matcher.solve(record_slice.events)
             if matches:
-                notifications.append(emit_solutions(matches, record_slice.events))
+                notifications.append(emit_solutions(matches))
         if plan.root_subscribers.by_node or has_results:
-            times = record_slice.times()
-            state.detector.see_ends(times.visible_ends)
-            frontier = Frontier.from_records(times.offsets, times.frontiers, previous)
-            state.frontier = frontier.current
-            notifications += self._detect(record_slice.events, frontier)
+            notifications += self._detect(record_slice, previous)
         if not record_slice.is_subscription:
-            state.last_offset = record_slice.last_offset
-        state.has_events = state.has_events or record_slice.has_visible
+            state.last_offset = int(record_slice.offsets[-1])
+        state.has_events = state.has_events or len(record_slice.visible_ends) > 0
         if state.construct_offsets and not self._view:
             state.prune_consumed_derived()
 
-    def _detect(self, events: Records, frontier: Frontier) -> list[NotificationBatch]:
+    def _detect(self, record_slice: RecordSlice, previous: int) -> list[NotificationBatch]:
+        """Detect in a slice; ``previous`` is the frontier before it."""
+        state, detector = self.state, self.state.detector
+        detector.see_ends(record_slice.visible_ends)
+        frontier = Frontier.from_records(record_slice.offsets, record_slice.frontiers, previous)
         if self.dictionary.should_compact:
             self._prune(frontier)
-        builder, leaves = NotificationBuilder(self.dictionary), self._leaf_occurrences(events)
-        for result in self.state.take_backfill_results():
-            add_occurrences(leaves, self._emit(result.active, result.occurrences, builder))
-        self._emit_run(self.state.detector.advance(leaves, frontier), frontier, builder)
+        leaves = self._leaf_occurrences(record_slice.events) if record_slice.has_events else {}
+        builder = NotificationBuilder(self.dictionary)
+        if state.backfill_results:
+            for result in state.take_backfill_results():
+                add_occurrences(leaves, self._emit(result.active, result.occurrences, builder))
+        self._emit_run(detector.advance(leaves, frontier, self.plan.root_subscribers.by_node), frontier, builder)
         return builder.notifications()
 
     def _emit_run(
@@ -152,8 +147,6 @@ class Dataflow:
         """Emit the occurrences of root nodes, and feed the derived events to the leaves that run later."""
         subscribers, dictionary = self.plan.root_subscribers, self.dictionary
         for node_id, table in run:
-            if node_id not in subscribers.by_node:
-                continue
             env = OperatorEnv(frontier, dictionary, lag=self.state.detector.lag_of(node_id), is_probe=is_probe)
             group = None if self._view else subscribers.group(node_id)
             if group and (output := group.shared_output(table, env)):
@@ -197,8 +190,7 @@ class Dataflow:
 
     def _prune(self, frontier: Frontier) -> None:
         """Drop state that can no longer contribute, and compact the dictionary."""
-        previous = Frontier(frontier.offsets[:0], frontier.instants[:0], frontier.previous, frontier.first_offset)
-        self.state.detector.prune(previous)
+        self.state.detector.prune(frontier.before())
         self.shared.compact_dictionary()
 
     def _backfill(self, active: ActiveSubscription) -> None:
@@ -237,7 +229,8 @@ class Dataflow:
         With derivation edges the state is as after it: call it on a copy then.
         """
         frontier, builder = ProbeFrontier.after(self.state.frontier), NotificationBuilder(self.dictionary)
-        self._emit_run(self.state.detector.probe(frontier), frontier, builder, is_probe=True)
+        run = self.state.detector.probe(frontier, self.plan.root_subscribers.by_node)
+        self._emit_run(run, frontier, builder, is_probe=True)
         offsets = [np.asarray(batch.columns().column("offset")) for batch in builder.notifications()]
         instants = frontier.final_frontiers(np.concatenate([np.empty(0, np.int64), *offsets]))
         return np.sort(np.minimum(instants, END_OF_TIME))

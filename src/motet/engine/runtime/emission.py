@@ -18,8 +18,8 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import string_ranks
 from motet.engine.detect.output import OutputBatch, single_output
 from motet.engine.match.index import SegmentLeaves
-from motet.engine.match.matcher import SegmentMatches
-from motet.engine.match.solutions import Solutions, VerifiedSolutions, string_array, take_rows
+from motet.engine.match.matcher import SegmentMatches, Solutions, VerifiedSolutions
+from motet.engine.match.string_column import string_array, take_rows
 from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.jit.compiled import Ints
 from motet.language.syntax import Events
@@ -30,7 +30,6 @@ from motet.model.batches import (
     EventRow,
     NotificationBatch,
     RecordRow,
-    Records,
     notification_batch,
     notification_rows,
 )
@@ -93,18 +92,20 @@ class NotificationBuilder:
         return [*self._finished, NotificationBatch(columns=occurrences)]
 
 
-def emit_solutions(matches: Sequence[SegmentMatches], events: Records) -> NotificationBatch:
+def emit_solutions(matches: Sequence[SegmentMatches]) -> NotificationBatch:
     """The notifications of single-event subscriptions, in the order of the events.
 
     Those of a few events are rows, unless they are many.
     """
-    if events.is_small:
+    if not matches:
+        return NotificationBatch(rows=[])
+    if matches[0].batch.events.is_small:
         count = 0
         for part in matches:
             count += 0 if part.decided is None else len(part.decided.event)
             count += 0 if part.verified is None else len(part.verified.event)
         if count <= MAX_SMALL:
-            return _small_notifications(matches, events.rows())
+            return _small_notifications(matches, matches[0].batch.rows)
     parts: list[tuple[pa.RecordBatch, Ints]] = []
     for part in matches:
         if part.decided is not None:
@@ -143,7 +144,7 @@ def _add_decided_rows(
     labels, starts = solutions.projections.labels, solutions.starts.tolist()
     pairs = [
         (labels[binding], text)
-        for binding, text in zip(solutions.binding.tolist(), solutions.term_texts(), strict=True)
+        for binding, text in zip(solutions.binding.tolist(), solutions.batch.term_texts(solutions.term), strict=True)
     ]
     for index, (event, leaf) in enumerate(zip(solutions.event.tolist(), solutions.leaf.tolist(), strict=True)):
         record = records[event]
@@ -164,7 +165,7 @@ def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBat
         start,
         end,
         _lists(np.arange(len(event) + 1), take_rows(string_array(events.column("id")), event)),
-        _bindings(solutions.starts, variables, take_rows(solutions.terms(solutions.term), solutions.term)),
+        _bindings(solutions.starts, variables, take_rows(solutions.terms(), solutions.term)),
         take_rows(batch.offsets, event),
     )
 
@@ -351,6 +352,15 @@ def _bindings(starts: Ints, variables: pa.Array, terms: pa.Array) -> pa.ListArra
     """The bindings of each notification."""
     pairs = pa.StructArray.from_arrays([variables, terms], fields=list(BINDING))
     return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pairs, type=NOTIFICATIONS.field("bindings").type)
+
+
+def merge_batches(batches: Sequence[NotificationBatch]) -> NotificationBatch:
+    """As `merge_notifications`; a single batch of a few rows, which is in order, stays as it is."""
+    if not batches:
+        return NotificationBatch(rows=[])
+    if len(batches) == 1 and batches[0].is_small:
+        return batches[0]
+    return NotificationBatch(columns=merge_notifications([batch.columns() for batch in batches]))
 
 
 def merge_notifications(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

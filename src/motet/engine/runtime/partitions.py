@@ -85,12 +85,12 @@ class Router:
         for record_slice in slice_at_controls(Records(columns=records), None):
             if record_slice.control is not None:
                 dataflow.apply_control(record_slice)
-            if not len(record_slice.events):
+            if not record_slice.has_events:
                 continue
             dataflow.update_plan()
             if dataflow.plan.matcher:
                 matches = dataflow.plan.matcher.solve(record_slice.events)
-                notifications.append(emit_solutions(matches, record_slice.events).columns())
+                notifications.append(emit_solutions(matches).columns())
             for leaf, table in dataflow.plan.leaf_matcher.occurrences(record_slice.events, dictionary).items():
                 routes.append(np.stack([dataflow.buckets_of(leaf, table), table.columns[FIRST_OFFSET]], axis=1))
             dictionary.compact(())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
 from motet.language.scope import is_single_event
 from motet.language.syntax import Construct, Events, Subscription
-from motet.model.batches import RecordRow, Records
+from motet.model.batches import Records
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe, control_records
 from motet.model.timeline import NO_FRONTIER, FrontierAfter, FrontierTimeline, clamp_frontier, first_frontier
 from motet.model.times import END_OF_TIME
@@ -25,45 +25,35 @@ from motet.plan.derivation_edges import feeds_itself
 from motet.plan.graph import Start
 
 
-class SliceTimes(NamedTuple):
-    """The frontier after each record of a slice, also of records in other buckets, and the ends of visible events."""
-
-    offsets: Ints
-    frontiers: Ints
-    visible_ends: Ints
-
-
 class RecordSlice(NamedTuple):
-    """Consecutive records of which at most the first is a control record other than a tick."""
+    """Consecutive records of which at most the first is a control record other than a tick.
+
+    With a timeline its times are those of a range of offsets, of which other records are in other buckets.
+    """
 
     control: ControlRecord | None
-    events: Records  # those that are not late
-    last_offset: int
-    frontier: int  # the greatest after one of its records
     frontier_before: int  # that the control record stores; NO_FRONTIER without one
-    has_visible: bool  # whether there are visible events in the range, perhaps in other buckets
     is_subscription: bool  # it is one subscribe record
-    times: Callable[[], SliceTimes]
+    events: Records  # those that are not late
+    has_events: bool
+    offsets: Sequence[int] | Ints
+    frontiers: Sequence[int] | Ints  # after each record
+    frontier: int  # the greatest of these
+    visible_ends: Sequence[int | None] | Ints  # the ends of the events that are not late
 
 
 def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterable[RecordSlice]:
     """The slices of a batch in log order; a few events are one slice.
 
     >>> from motet.model.batches import tick_record
-    >>> [(piece.control, piece.frontier) for piece in slice_at_controls(Records(columns=tick_record(7, offset=0)), 7)]
-    [(None, 7)]
+    >>> slices = slice_at_controls(Records(columns=tick_record(7, offset=0)), 7)
+    >>> [(piece.control, piece.frontiers.tolist()) for piece in slices]
+    [(None, [7])]
     """
     if isinstance(frontier, FrontierTimeline):
         return _cut(records.columns(), frontier, None)
-    if records.is_small:
-        rows, visible = records.rows(), []
-        for row in rows:
-            if row.kind != EVENT:
-                break
-            if not row.late:
-                visible.append(row)
-        else:
-            return [_event_slice(records, rows, visible, frontier)] if rows else []
+    if records.is_small and all(row.kind == EVENT for row in records.rows()):
+        return _event_slices(records, frontier)
     columns = records.columns()
     return _cut(columns, None, frontier) if len(columns) else ()
 
@@ -81,36 +71,31 @@ def _cut(columns: pa.RecordBatch, timeline: FrontierTimeline | None, after: int 
         control = controls.get((row, begin))
         is_visible = read.is_visible[row:row_end]
         before = None if control is None else first_frontier(piece)
-        times = _slice_times(whole, begin, end)
         yield RecordSlice(
             control,
-            Records(columns=piece if is_visible.all() else piece.filter(pa.array(is_visible))),
-            int(times.offsets[-1]),
-            int(times.frontiers.max()),
             NO_FRONTIER if before is None else clamp_frontier(before),
-            len(times.visible_ends) > 0,
             isinstance(control, Subscribe) and end - begin == 1,
-            lambda times=times: times,  # type: ignore[misc]
+            Records(columns=piece if is_visible.all() else piece.filter(pa.array(is_visible))),
+            bool(is_visible.any()),
+            whole.offsets[begin:end],
+            whole.frontiers[begin:end],
+            int(whole.frontiers[begin:end].max()),
+            whole.ends[begin:end][whole.is_visible[begin:end]],
         )
 
 
-def _event_slice(
-    records: Records, rows: Sequence[RecordRow], visible: list[RecordRow], frontier: int | None
-) -> RecordSlice:
-    """The slice of a few events, of which some are visible."""
+def _event_slices(records: Records, frontier: int | None) -> list[RecordSlice]:
+    """A few events as one slice; none without events."""
+    rows = records.rows()
+    if not rows:
+        return []
+    visible = [row for row in rows if not row.late]
     events = records if len(visible) == len(rows) else Records(rows=visible)
-    after = NO_FRONTIER if frontier is None else clamp_frontier(frontier)
-
-    def times() -> SliceTimes:
-        timeline = FrontierTimeline.from_records(records.columns(), frontier)
-        return _slice_times(timeline, 0, len(rows))
-
-    return RecordSlice(None, events, rows[-1].offset, after, NO_FRONTIER, bool(visible), False, times)
-
-
-def _slice_times(timeline: FrontierTimeline, begin: int, end: int) -> SliceTimes:
-    ends = timeline.ends[begin:end][timeline.is_visible[begin:end]]
-    return SliceTimes(timeline.offsets[begin:end], timeline.frontiers[begin:end], ends)
+    stored = [*[row.frontier for row in rows[1:]], frontier]
+    frontiers = [NO_FRONTIER if after is None else clamp_frontier(after) for after in stored]
+    offsets, ends = [row.offset for row in rows], [row.end for row in visible]
+    greatest = max(frontiers)
+    return [RecordSlice(None, NO_FRONTIER, False, events, bool(visible), offsets, frontiers, greatest, ends)]
 
 
 class RecordReader:
