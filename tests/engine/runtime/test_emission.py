@@ -40,7 +40,7 @@ def emitted_columns(matcher: Matcher, events: pa.RecordBatch) -> Told:
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_small_batches_agree_with_columns(first: int) -> None:
-    """Random leaves, events and ontologies, in one batch and one event at a time."""
+    """Random leaves, events and ontologies, in one batch and one event at a time; both in the order of the events."""
     for seed in range(first, first + 20):
         random = Random(seed)
         background = random_background(random) if random.random() < 0.3 else frozenset()
@@ -49,7 +49,10 @@ def test_small_batches_agree_with_columns(first: int) -> None:
         events = random_batch(random, 6, ("urn:x", "urn:room"))
         rows = rows_of(events)
         expected = by_event(emitted_columns(matcher, event_records(events, 0)))
-        assert by_event(emitted(matcher, rows)) == expected, seed
+        notifications = emitted(matcher, rows)
+        assert by_event(notifications) == expected, seed
+        offsets = [offset for _, offset in notifications]
+        assert offsets == sorted(offsets), seed
         assert by_event([told for row in rows for told in emitted(matcher, [row])]) == expected, seed
 
 

@@ -70,8 +70,8 @@ def encode_small(records: Sequence[RecordRow], tables: EncodingTables) -> Encode
     strings = [*subjects, *predicates, *objects, *[record.id or "" for record in records]]
     text = "".join(strings)
     sizes = map(len, strings) if text.isascii() else [len(string.encode()) for string in strings]
-    offsets = np.array([0, *accumulate(sizes)], np.int32)
-    starts = np.array([0, *accumulate([len(record.triples) for record in records])], np.int64)
+    offsets = np.fromiter(accumulate(sizes, initial=0), np.int32, len(strings) + 1)
+    starts = np.fromiter(accumulate([len(record.triples) for record in records], initial=0), np.int64, len(records) + 1)
     offsets.setflags(write=False)
     starts.setflags(write=False)
     data = np.frombuffer(text.encode(), np.uint8)

@@ -239,7 +239,7 @@ class Matcher:
 
     def _segment_matches(self, batch: EncodedBatch, segment: IndexSegment, hits: IndexHits) -> SegmentMatches:
         none_in_background = not len(self._reasoning.closed.subjects)
-        if segment.is_index_decided and none_in_background and not hits.table[:, IS_OPEN].any():
+        if segment.is_index_decided and none_in_background and not np.count_nonzero(hits.table[:, IS_OPEN]):
             return SegmentMatches(segment, batch, solutions(batch, segment, hits), None)
         leaves, closures = segment.leaves, batch.closures
         hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events.columns(), hits, leaves))

@@ -127,19 +127,20 @@ def emit_solutions(matches: Sequence[SegmentMatches]) -> NotificationBatch:
 
 def _small_notifications(matches: Sequence[SegmentMatches], records: Sequence[RecordRow]) -> NotificationBatch:
     """The notifications of a few records, as rows."""
-    found: list[tuple[int, Notification]] = []
+    rows: list[tuple[Notification, int]] = []
     for part in matches:
         if part.decided is not None:
-            _add_decided_rows(found, part.decided, part.segment.leaves, records)
+            _add_decided_rows(rows, part.decided, part.segment.leaves, records)
         if part.verified is not None:
-            found += _verified_rows(part, part.verified)
-    if len(matches) > 1:
-        found.sort(key=itemgetter(0))
-    return NotificationBatch(rows=[(notification, records[event].offset) for event, notification in found])
+            verified = _verified_rows(part, part.verified)
+            rows += [(notification, records[event].offset) for event, notification in verified]
+    if len(rows) > 1:
+        rows.sort(key=itemgetter(1))
+    return NotificationBatch(rows=rows)
 
 
 def _add_decided_rows(
-    found: list[tuple[int, Notification]], solutions: Solutions, leaves: SegmentLeaves, records: Sequence[RecordRow]
+    rows: list[tuple[Notification, int]], solutions: Solutions, leaves: SegmentLeaves, records: Sequence[RecordRow]
 ) -> None:
     labels, starts = solutions.projections.labels, solutions.starts.tolist()
     pairs = [
@@ -150,7 +151,8 @@ def _add_decided_rows(
         record = records[event]
         assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
         bindings = tuple(pairs[starts[index] : starts[index + 1]])
-        found.append((event, Notification(leaves.name(leaf), record.start, record.end, (record.id,), bindings)))
+        notification = Notification(leaves.name(leaf), record.start, record.end, (record.id,), bindings)
+        rows.append((notification, record.offset))
 
 
 def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
 from motet.language.scope import is_single_event
 from motet.language.syntax import Construct, Events, Subscription
-from motet.model.batches import Records
+from motet.model.batches import RecordRow, Records
 from motet.model.records import EVENT, ControlRecord, Subscribe, Unsubscribe, control_records
 from motet.model.timeline import NO_FRONTIER, FrontierAfter, FrontierTimeline, clamp_frontier, first_frontier
 from motet.model.times import END_OF_TIME
@@ -52,8 +52,10 @@ def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterable[Rec
     """
     if isinstance(frontier, FrontierTimeline):
         return _cut(records.columns(), frontier, None)
-    if records.is_small and all(row.kind == EVENT for row in records.rows()):
-        return _event_slices(records, frontier)
+    if records.is_small:
+        rows = records.rows()
+        if rows and all(row.kind == EVENT for row in rows):
+            return [_event_slice(records, rows, frontier)]
     columns = records.columns()
     return _cut(columns, None, frontier) if len(columns) else ()
 
@@ -84,18 +86,14 @@ def _cut(columns: pa.RecordBatch, timeline: FrontierTimeline | None, after: int 
         )
 
 
-def _event_slices(records: Records, frontier: int | None) -> list[RecordSlice]:
-    """A few events as one slice; none without events."""
-    rows = records.rows()
-    if not rows:
-        return []
+def _event_slice(records: Records, rows: Sequence[RecordRow], frontier: int | None) -> RecordSlice:
+    """The slice of a few events."""
     visible = [row for row in rows if not row.late]
     events = records if len(visible) == len(rows) else Records(rows=visible)
-    stored = [*[row.frontier for row in rows[1:]], frontier]
+    stored = (*[row.frontier for row in rows[1:]], frontier)
     frontiers = [NO_FRONTIER if after is None else clamp_frontier(after) for after in stored]
     offsets, ends = [row.offset for row in rows], [row.end for row in visible]
-    greatest = max(frontiers)
-    return [RecordSlice(None, NO_FRONTIER, False, events, bool(visible), offsets, frontiers, greatest, ends)]
+    return RecordSlice(None, NO_FRONTIER, False, events, bool(visible), offsets, frontiers, max(frontiers), ends)
 
 
 class RecordReader:
