@@ -43,14 +43,10 @@ class OperatorNode:
     variable_maps: list[list[int]]  # for each operand: its variable for each variable of the node
     operand_widths: list[int]  # for each operand: its number of variables
     operand_starts: list[Start | None]  # for each operand: the first occurrences the node may see; None: all
+    keeps_operand_variables: bool  # instead of operands being projected to the variables of the node
     lags: list[int] = field(default_factory=list)
     lag: int = 0
     next_timer: int = NO_TIMER
-
-    @property
-    def keeps_operand_variables(self) -> bool:
-        """Whether operands keep their variables instead of being projected to those of the node."""
-        return self.node.kind in PAIRING
 
     def column_variables(self, table: str) -> list[str]:
         """The node's variables in the columns of a state table; an empty name for one that the node does not have."""
@@ -212,7 +208,7 @@ class Detector:
     def run(self, operator_node: OperatorNode, occurrences: NodeOccurrences, frontier: Frontier) -> Occurrences:
         """The new occurrences of a node, from those of its operands."""
         env = OperatorEnv(frontier, self.dictionary, operator_node.lags, operator_node.lag)
-        result = operator_node.operator.advance([*_inputs(operator_node, occurrences)], env)
+        result = operator_node.operator.advance(_inputs(operator_node, occurrences), env)
         if operator_node.deduplicator is not None:
             result = operator_node.deduplicator.advance(result, env)
         operator_node.next_timer = operator_node.operator.next_timer(env)
@@ -274,17 +270,19 @@ def add_occurrences(leaves: dict[int, Occurrences], added: NodeOccurrences) -> N
         leaves[leaf] = concatenate([leaves[leaf], table]) if leaf in leaves else table
 
 
-def _inputs(operator_node: OperatorNode, occurrences: NodeOccurrences) -> Iterable[Occurrences]:
+def _inputs(operator_node: OperatorNode, occurrences: NodeOccurrences) -> list[Occurrences]:
+    """The new occurrences of each operand."""
+    keeps_variables, inputs = operator_node.keeps_operand_variables, []
     for operand, edge in enumerate(operator_node.node.children):
         variable_map, start = operator_node.variable_maps[operand], operator_node.operand_starts[operand]
         if edge.child in occurrences:
             table = occurrences[edge.child]
             visible = table if start is None else table.take(table.columns[FIRST_OFFSET] > start.offset)
-            yield visible if operator_node.keeps_operand_variables else visible.project(variable_map)
+            inputs.append(visible if keeps_variables else visible.project(variable_map))
         else:
-            keeps_variables = operator_node.keeps_operand_variables
             width = operator_node.operand_widths[operand] if keeps_variables else len(variable_map)
-            yield empty_table(width, with_members=operator_node.node.with_members)
+            inputs.append(empty_table(width, with_members=operator_node.node.with_members))
+    return inputs
 
 
 class TimerQueue:
@@ -335,11 +333,12 @@ def _operator_node(node: PlanNode, nodes: Mapping[int, PlanNode]) -> OperatorNod
     variable_maps = [_variable_map(node, edge, child) for edge, child in zip(node.children, children, strict=True)]
     starts = [node.start if _may_predate(child) and node.owner is None else None for child in children]
     widths = [len(child.variables) for child in children]
-    if node.kind in PAIRING:
+    is_pairing = node.kind in PAIRING
+    if is_pairing:
         new_operator: Callable[[], IncrementalOperator] = partial(PairingOperator, node, variable_maps, widths)
     else:
         new_operator = partial(_operator, node, nodes)
-    return OperatorNode(node, new_operator(), new_operator, deduplicator, variable_maps, widths, starts)
+    return OperatorNode(node, new_operator(), new_operator, deduplicator, variable_maps, widths, starts, is_pairing)
 
 
 def _may_predate(node: PlanNode) -> bool:

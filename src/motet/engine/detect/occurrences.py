@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -91,17 +92,17 @@ def empty_table(width: int, *, with_members: bool = False) -> Occurrences:
 def concatenate(tables: Iterable[Occurrences]) -> Occurrences:
     """The rows of several tables with the same variables, in one table."""
     tables = list(tables)
-    filled = [table for table in tables if len(table)]
+    filled = [table for table in tables if table.columns.shape[1]]
     if len(filled) <= 1:
         return filled[0] if filled else tables[0]
-    ends = np.cumsum([0, *(len(table.events) for table in filled)])
+    ends = [*accumulate([len(table.events) for table in filled], initial=0)]
     starts = [table.starts[:-1] + end for table, end in zip(filled, ends, strict=False)]
-    with_members = all(table.members is not None for table in filled)
+    members = [table.members for table in filled if table.members is not None]
     return Occurrences(
         np.concatenate([table.columns for table in filled], axis=1),
         np.concatenate([*starts, ends[-1:]]),
         np.concatenate([table.events for table in filled]),
-        np.concatenate([table.members for table in filled if table.members is not None]) if with_members else None,
+        np.concatenate(members) if len(members) == len(filled) else None,
     )
 
 

@@ -326,6 +326,7 @@ class _PairingBatch:
     """
 
     tables: Sequence[Occurrences]
+    bounds: Sequence[int]  # the first row of each table, and the number of all rows
     start: Ints
     end: Ints
     key: UInts
@@ -336,24 +337,26 @@ class _PairingBatch:
     @classmethod
     def of(cls, tables: Sequence[Occurrences], key_columns: Ints) -> _PairingBatch:
         """All rows of the tables of both sides, with the key columns of each table."""
-        columns = tuple(table.columns for table in tables)
-        start, end = (np.concatenate([table[column] for table in columns]) for column in (START, END))
-        bounds = [0, *accumulate(map(len, tables))]
-        left, right = (SideRange(bounds[first], bounds[first + 1], bounds[first + _TABLES]) for first in (0, _TABLES))
+        columns = tuple([table.columns for table in tables])
+        start = np.concatenate([table[START] for table in columns])
+        end = np.concatenate([table[END] for table in columns])
+        bounds = [*accumulate([table.shape[1] for table in columns], initial=0)]
+        left = SideRange(bounds[0], bounds[1], bounds[_TABLES])
+        right = SideRange(bounds[_TABLES], bounds[_TABLES + 1], bounds[2 * _TABLES])
         key, count = key_ids(columns, key_columns)
-        return cls(tables, start, end, key, count, (left, right))
+        return cls(tables, bounds, start, end, key, count, (left, right))
 
     def completing(self, limit: int) -> _PairingBatch:
         """Only rows that end before a limit complete, ordered by time."""
         batch = self
         for side, (_, new, last) in enumerate(self.ranges):
             start, end = self.start[new:last], self.end[new:last]
-            if not is_time_ordered(start, end):
+            if last - new > 1 and not is_time_ordered(start, end):
                 batch = batch.reordered(side, new + np.lexsort([start, end]))
-        left, right = (
+        left, right = [
             SideRange(first, new, new + int(batch.end[new:last].searchsorted(limit)))
             for first, new, last in self.ranges
-        )
+        ]
         return replace(batch, ranges=(left, right))
 
     def reordered(self, side: int, rows: UInts | Ints) -> _PairingBatch:
@@ -365,7 +368,8 @@ class _PairingBatch:
 
     @property
     def has_completing(self) -> bool:
-        return any(row_range.stop > row_range.new for row_range in self.ranges)
+        left, right = self.ranges
+        return left.stop > left.new or right.stop > right.new
 
     def kernel_rows(self, nullable: Ints, may_share_events: bool) -> PairRows:
         lists = self.event_lists if may_share_events else _NO_EVENTS
@@ -384,11 +388,8 @@ class _PairingBatch:
         """The start of each row's events, and the events of all rows."""
         starts = np.zeros(len(self.start) + 1, np.int64)
         events = np.concatenate([table.events for table in self.tables])
-        first = 0
-        for table in self.tables:
-            last = first + len(table)
+        for table, (first, last) in zip(self.tables, pairwise(self.bounds), strict=True):
             np.add(table.starts, starts[first], out=starts[first : last + 1])
-            first = last
         if self.sources is None:
             return starts, events
         _, starts, events = take_rows(_NO_COLUMNS, starts, events, self.sources)
@@ -425,18 +426,19 @@ class _PairingBatch:
 
     def _take_ascending(self, side: int, side_rows: UInts) -> Occurrences:
         """Rows of a side, in ascending order."""
-        tables, first, low = [], 0, 0
-        for table in self._side_tables(side):
-            high = int(side_rows.searchsorted(np.uint32(first + len(table))))
+        tables, low = [], 0
+        bounds = self.bounds[side * _TABLES : (side + 1) * _TABLES + 1]
+        for table, (first, last) in zip(self._side_tables(side), pairwise(bounds), strict=True):
+            high = int(side_rows.searchsorted(np.uint32(last - bounds[0])))
             if low < high:
-                is_whole = high - low == len(table)
-                tables.append(table if is_whole else table.take(side_rows[low:high] - np.uint32(first)))
-            first, low = first + len(table), high
+                is_whole = high - low == last - first
+                tables.append(table if is_whole else table.take(side_rows[low:high] - np.uint32(first - bounds[0])))
+            low = high
         return concatenate(tables)
 
     def pending(self, side: int) -> Occurrences:
         """The rows of a side that do not complete yet."""
-        last = self.ranges[side].first + sum(map(len, self._side_tables(side)))
+        last = self.bounds[(side + 1) * _TABLES]
         return self.table(side, np.arange(self.ranges[side].stop, last, dtype=np.uint32))
 
     def both(self, rows: UInts, variable_maps: Sequence[Sequence[int]]) -> Occurrences:
