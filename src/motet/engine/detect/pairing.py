@@ -121,11 +121,13 @@ class PairingOperator(IncrementalOperator):
     def prune(self, env: OperatorEnv) -> None:
         """Drop the open occurrences that can find no partner any more."""
         for side, table in enumerate(self._open):
-            self._open[side] = table.take(self._may_pair(table.columns[START], table.columns[END], side, env))
+            may_pair = self._may_pair(table.columns[START], table.columns[END], side, env)
+            if not may_pair.all():
+                self._open[side] = table.take(may_pair)
 
     def next_timer(self, env: OperatorEnv) -> int:
-        ends = [int(side.columns[END].min()) for side in self._pending if len(side)]
-        return min(ends) + max(env.lags) if ends else NO_TIMER
+        least = min(int(side.columns[END].min(initial=NO_TIMER)) for side in self._pending)
+        return least if least == NO_TIMER else least + max(env.lags)
 
     def snapshot(self) -> StateTables:
         return {

@@ -79,12 +79,13 @@ class EncodedBatch:
     def times(self) -> tuple[Ints, Ints, Ints]:
         """The offset, start and end of each event."""
         if self.rows:
-            rows = np.array([(row.offset, row.start, row.end) for row in self.rows], np.int64)
-            offsets, start, end = map(frozen, rows.T)
+            rows = self.rows
+            columns = [row.offset for row in rows], [row.start for row in rows], [row.end for row in rows]
+            offsets, start, end = frozen(np.array(columns, np.int64))
         else:
             events = self.events.columns()
-            columns = (self.offsets, events.column("start"), events.column("end"))
-            offsets, start, end = (frozen(np.asarray(column.cast(pa.int64()))) for column in columns)
+            arrays = (self.offsets, events.column("start"), events.column("end"))
+            offsets, start, end = (frozen(np.asarray(array.cast(pa.int64()))) for array in arrays)
         return offsets, start, end
 
     def iris(self, events: Ints) -> pa.Array:

@@ -54,7 +54,7 @@ def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterable[Rec
         return _cut(records.columns(), frontier, None)
     if records.is_small:
         rows = records.rows()
-        if rows and all(row.kind == EVENT for row in rows):
+        if {row.kind for row in rows} == {EVENT}:
             return [_event_slice(records, rows, frontier)]
     columns = records.columns()
     return _cut(columns, None, frontier) if len(columns) else ()
