@@ -126,7 +126,7 @@ class Stages:
     def patches(self) -> _Patches:
         cloud = self._cloud
         wrapped = [
-            ("decode", "motet.embedded.cloud", "decode_small"),
+            ("decode", "motet.embedded.cloud", "decode_call"),
             ("append", cloud._committer, "append"),
             ("compute", cloud._loop.backend, "advance"),
             ("deliver", cloud._loop.dispatcher, "deliver"),

@@ -12,7 +12,7 @@ from tests.builders import FUTURE, ManualClock, reading
 
 import motet
 from motet.embedded import delivery_loop
-from motet.embedded.backend import InProcessBackend, RecentRecords
+from motet.embedded.backend import InProcessBackend
 from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.model.notifications import Notification
@@ -106,7 +106,7 @@ def test_the_pipeline_computes_each_range_once(tmp_path: Path) -> None:
         first, stop = snapshot.notifications_end, snapshot.next_offset
         ranges.append((first, stop))
         here.restore(snapshot, first)
-        found = here.advance(lake, snapshot, stop, RecentRecords())
+        found = here.advance(snapshot, stop, None)
         lake.commit_notifications(delivery_loop._to_table(found, first, stop), first, stop)
 
     with Cloud(lake, derive) as cloud:

@@ -14,7 +14,7 @@ from tests import builders
 
 import motet
 from motet.embedded import delivery_loop
-from motet.embedded.backend import InProcessBackend, RecentRecords
+from motet.embedded.backend import InProcessBackend
 from motet.embedded.cloud import Cloud
 from motet.embedded.worker import Poller
 from motet.lake import Lake
@@ -155,7 +155,7 @@ def test_the_pipeline_follows(tmp_path: Path) -> None:
         snapshot, backend = lake.snapshot(), InProcessBackend(lake)
         first, stop = snapshot.notifications_end, snapshot.next_offset
         backend.restore(snapshot, first)
-        found = backend.advance(lake, snapshot, stop, RecentRecords())
+        found = backend.advance(snapshot, stop, None)
         lake.commit_notifications(delivery_loop._to_table(found, first, stop), first, stop)
 
     with Cloud(lake, process_available, threaded=True) as cloud, motet.open(tmp_path) as other:

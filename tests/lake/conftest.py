@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 import pytest
 
-from motet.lake import log
+from motet.lake import segments
 from motet.model.batches import EVENTS, NOTIFICATIONS
 
 Spec = tuple[str, int | None, int | None]  # id, start, end
@@ -40,7 +40,7 @@ def _notifications(offsets: Iterable[int]) -> pa.Table:
 @pytest.fixture
 def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few records get a Parquet file too, instead of standing in their commit."""
-    monkeypatch.setattr(log, "INLINE_BYTES", -1)
+    monkeypatch.setattr(segments, "INLINE_BYTES", -1)
 
 
 @pytest.fixture(scope="session")

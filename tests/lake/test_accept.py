@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 from hypothesis import given
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from motet.lake.accept import (
     SMALL_BATCH,
     AppendRequest,
-    as_small_batch,
     commit_order,
     place,
     place_small,
-    record_batches,
+    small_rows,
 )
+from motet.lake.snapshot import Snapshot
+from motet.lake.store import Store
 from motet.model.settings import Settings
 
 Events = Callable[..., pa.Table]
@@ -44,16 +46,15 @@ def test_small_batches_become_the_same_records(
     """Records, frontier, delay and manifest entry are those that columns give."""
     table = events([(f"urn:{n}", start, end) for n, (start, end) in enumerate(times)])
     settings = Settings(lateness=lateness, ahead=ahead)
+    newest = Snapshot(Store(Path()), next_offset=7, frontier=frontier, settings=settings)
     few, many = AppendRequest(table.combine_chunks().to_batches()[0]), AppendRequest(table)
-    assert few.small is not None
-    assert many.small is None
+    assert few.rows is not None
+    assert many.rows is None
     assert few.ends.tolist() == many.ends.tolist()
     order = commit_order(few.ends)
-    records, *rest = place_small(few.small, order, 7, frontier, clock, settings)
-    expected, *expected_rest = place(many.uncommitted.take(pa.array(order)), 7, frontier, clock, settings)
-    tables = [
-        pa.Table.from_batches([batch.columns() for batch in record_batches(each)]) for each in (records, expected)
-    ]
+    records, *rest = place_small(few, order, newest, clock)
+    expected, *expected_rest = place(many.uncommitted.take(pa.array(order)), newest, clock)
+    tables = [pa.Table.from_batches([batch.columns() for batch in each]) for each in (records, expected)]
     assert tables[0].equals(tables[1])
     assert rest == expected_rest
 
@@ -69,8 +70,8 @@ def test_other_batches_are_not_small_batches(events: Events) -> None:
     ]
     tables = [events(specs) for specs in odd]
     batches = [pa.RecordBatch.from_pylist(table.to_pylist(), table.schema) for table in tables]
-    assert [as_small_batch(batch) for batch in batches] == [None] * len(odd)
-    assert as_small_batch(events(["urn:a"])) is None
+    assert [small_rows(batch) for batch in batches] == [None] * len(odd)
+    assert small_rows(events(["urn:a"])) is None
 
 
 def test_events_are_committed_in_the_order_of_their_ends(events: Events) -> None:

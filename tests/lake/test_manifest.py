@@ -96,13 +96,12 @@ def test_checkpoints_get_rarer_as_the_lake_grows(tmp_path: Path, monkeypatch: py
     assert written == [CHECKPOINT] * 5  # at 2, 4, 8, 16 and 32
 
 
-def test_an_optimistic_commit_is_retried(tmp_path: Path) -> None:
-    """A commit on an outdated version is proposed again for the newest one."""
+def test_a_taken_number_is_a_conflict(tmp_path: Path) -> None:
+    """A commit after an outdated version is not written, and the commit that has its number stays."""
     first, second = Manifest(Store(tmp_path)), Manifest(Store(tmp_path))
-    first.commit(_one_record)
-    after = second.commit(_one_record, optimistic=True)
-    assert after == first.snapshot()
-    assert [(file.first, file.stop) for file in first.snapshot().segments] == [(0, 1), (1, 2)]
+    after = first.commit(_one_record)
+    assert second.write(second.cached_snapshot, _one_record(second.cached_snapshot)) is None
+    assert second.snapshot() == after
 
 
 def test_truncated_commit_is_named(tmp_path: Path) -> None:

@@ -333,8 +333,8 @@ MUTANTS = (
     ),
     Mutant(
         _ACCEPT,
-        "        if end is not None and end > latest:\n            return None\n",
-        "        if end is not None and end > END_OF_TIME:\n            return None\n",
+        "        if row.end is not None and row.end > latest:\n            return None\n",
+        "        if row.end is not None and row.end > END_OF_TIME:\n            return None\n",
         "events too far ahead are accepted",
     ),
     Mutant(

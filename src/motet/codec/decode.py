@@ -21,17 +21,15 @@ from motet.codec.formats import Format, find_format, format_of_content_type, unk
 from motet.codec.grouping import group_all, run_starts
 from motet.codec.identity import BatchInput
 from motet.codec.input_guards import refuse_deep_json
-from motet.codec.nquads import NQuadsDecoder, decode_nquads, decode_small_nquads, parse_lines, parse_small
+from motet.codec.nquads import NQuadsDecoder, decode_nquads, decode_small_nquads, parse_lines
 from motet.codec.options import DecodeOptions, Limits, Rest
 from motet.codec.rejections import truncate
 from motet.codec.row_mapping import RowMapping
-from motet.model.batches import EVENTS, TIME, EventRow
+from motet.model.batches import EVENTS, TIME
 from motet.model.errors import DecodeError, MotetError, UsageError
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 
-__all__ = ["BatchInput", "Decoded", "Limits", "Message", "decode_bytes", "decode_file", "decode_small", "decode_stream"]
-
-_DEFAULT_OPTIONS = DecodeOptions("input")
+__all__ = ["BatchInput", "Decoded", "Limits", "Message", "decode_bytes", "decode_file", "decode_stream"]
 
 
 def decode_file(  # noqa: PLR0913  (independent options)
@@ -115,19 +113,6 @@ def _decode_request(
             raise UsageError("a time is given for a CloudEvent", advice="state it in the header ce-time")
         return _decode_binary_cloudevent(chunks, content_type, headers, options)
     return decode_stream(chunks, format_of_content_type(content_type), options)
-
-
-def decode_small(
-    data: bytes, content_type: str, time_properties: TimeProperties = TIME_PROPERTIES
-) -> list[EventRow] | None:
-    """The events of a few N-Quads lines as Python rows; None for input that needs `decode_bytes`."""
-    if content_type != Format.N_QUADS.value:
-        return None
-    is_default = time_properties is TIME_PROPERTIES
-    small = parse_small(
-        data, _DEFAULT_OPTIONS if is_default else DecodeOptions("input", time_properties=time_properties)
-    )
-    return None if small is None else small.events
 
 
 def decode_stream(chunks: Iterator[bytes], syntax: Format, options: DecodeOptions) -> Iterator[Decoded]:

@@ -426,16 +426,15 @@ class SmallEvents(NamedTuple):
     lines: list[int]
 
 
-def parse_small(data: bytes, options: DecodeOptions) -> SmallEvents | None:
+def parse_small(data: bytes, time_properties: TimeProperties, max_bytes: int = SMALL_BYTES) -> SmallEvents | None:
     """The events of a small text; None for a text that only the columnar decoder can decide.
 
     It gives the same events as the columnar decoder, and rejects nothing.
 
-    >>> parse_small(b'<urn:s> <urn:p> "o" <urn:e> .', DecodeOptions("input")).events
+    >>> parse_small(b'<urn:s> <urn:p> "o" <urn:e> .', ()).events
     [EventRow(id='urn:e', start=None, end=None, triples=(('<urn:s>', '<urn:p>', '"o"'),), payload=None)]
     """
-    limits = options.limits
-    if not data.isascii() or not 0 < len(data) <= min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes):
+    if not data.isascii() or not 0 < len(data) <= max_bytes:
         return None
     text = data.decode("ascii")
     if _RESERVED_IRI in text:
@@ -448,7 +447,7 @@ def parse_small(data: bytes, options: DecodeOptions) -> SmallEvents | None:
         events.setdefault(fields[5 * line - 1], {}).setdefault(triple, line)
     small = SmallEvents([], [])
     for graph, triples in events.items():
-        times = _times(graph, triples, options.time_properties)
+        times = _times(graph, triples, time_properties)
         if times is None:
             return None
         small.events.append(EventRow(graph[1:-1], *times, tuple(triples)))
@@ -458,7 +457,9 @@ def parse_small(data: bytes, options: DecodeOptions) -> SmallEvents | None:
 
 def decode_small_nquads(data: bytes, options: DecodeOptions) -> pa.RecordBatch | None:
     """The result of `parse_small` as a batch of EVENTS."""
-    small = parse_small(data, options)
+    limits = options.limits
+    max_bytes = min(SMALL_BYTES, limits.max_event_bytes, limits.max_line_bytes)
+    small = parse_small(data, options.time_properties, max_bytes)
     return None if small is None else event_batch(*small)
 
 

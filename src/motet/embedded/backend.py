@@ -1,14 +1,12 @@
 """How a live cloud computes notifications from records: in this process, or by the streaming pipeline.
 
 A backend reads the log once, in order: ``restore`` brings it to an offset, each ``advance`` processes the next range.
-Records that were just appended are read from memory.
+Records that were just appended are passed from memory.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -17,7 +15,7 @@ import pyarrow as pa
 from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.partitions import Router
 from motet.engine.runtime.processor import Processor
-from motet.lake import CommitResult, Lake, Snapshot
+from motet.lake import Lake, Snapshot
 from motet.lake.progress import greatest_waiting, pending_count
 from motet.language.scope import is_single_event
 from motet.language.syntax import Subscription
@@ -25,13 +23,14 @@ from motet.model.batches import NotificationBatch, Records, Triple
 from motet.model.control import registrations
 from motet.model.errors import EngineError
 from motet.model.records import Subscribe, Unsubscribe
-from motet.model.timeline import LogRecords, with_frontiers
+from motet.model.timeline import LogRecords
 from motet.plan.partitioning import BucketLayout
 
 #: Computes and commits the notifications of the records appended so far.
 ProcessAvailable = Callable[[], None]
 
-RECENT_BYTES = 64 << 20
+#: Records with the frontier after the last of them.
+RecordBatch = tuple[Records, int | None]
 
 log = logging.getLogger("motet")
 
@@ -69,51 +68,12 @@ class Backend(Protocol):
         """The number of notifications that wait for the frontier, and the greatest instant they wait for."""
         ...
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
-        """Process the records up to `stop` and return their notifications in offset order."""
+    def advance(self, snapshot: Snapshot, stop: int, recent: Iterable[RecordBatch] | None) -> list[NotificationBatch]:
+        """Process the records up to `stop` and return their notifications in offset order.
+
+        `recent` are these records, each batch with the frontier after it, if they are in memory.
+        """
         ...
-
-
-class RecentRecords:
-    """The records of the latest commits, in memory, up to a size."""
-
-    def __init__(self) -> None:
-        self._commits: deque[tuple[int, int, int, Sequence[Records]]] = deque()  # first, stop, bytes, records
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def add(self, committed: CommitResult) -> None:
-        if committed.snapshot is None:
-            return
-        segment = committed.snapshot.segments[-1]
-        with self._lock:
-            self._commits.append((segment.first, segment.stop, segment.size, committed.batches()))
-            self._bytes += segment.size
-            while self._bytes > RECENT_BYTES:
-                self._drop()
-
-    def batches(self, first: int, stop: int) -> list[Records] | None:
-        """The records of `[first, stop)`, perhaps with others before and after; None if some are not in memory."""
-        batches: list[Records] = []
-        with self._lock:
-            while self._commits and self._commits[0][1] <= first:  # added after they were read from disk
-                self._drop()
-            for begin, end, _, records in self._commits:
-                if end > first and begin < stop:
-                    if begin > first:
-                        return None
-                    batches += records
-                    first = end
-        return batches if first >= stop else None
-
-    def prune(self, stop: int) -> None:
-        """Drop the records before an offset."""
-        with self._lock:
-            while self._commits and self._commits[0][1] <= stop:
-                self._drop()
-
-    def _drop(self) -> None:
-        self._bytes -= self._commits.popleft()[2]
 
 
 class InProcessBackend:
@@ -179,18 +139,17 @@ class InProcessBackend:
     def _earlier_records(self, stop: int) -> Iterable[LogRecords]:
         return self._lake.snapshot().log_records(0, stop)
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
-        first, frontier = self._offset, snapshot.frontier_at(stop)
-        batches = recent.batches(first, stop)
-        if batches is not None and len(batches) == 1 and len(batches[0]) == stop - first:
-            emitted = [self._processor.advance(batches[0], frontier)]
-        else:
-            read = snapshot.records(first, stop) if batches is None else (batch.columns() for batch in batches)
-            slices = (_slice(batch, first, stop) for batch in read)
-            pairs = with_frontiers(slices, lambda: frontier)
-            emitted = [self._processor.advance(Records(columns=records), after) for records, after in pairs]
+    def advance(self, snapshot: Snapshot, stop: int, recent: Iterable[RecordBatch] | None) -> list[NotificationBatch]:
+        if recent is None:
+            stored = snapshot.log_records(self._offset, stop)
+            recent = ((Records(columns=records), frontier) for records, frontier in stored)
+        emitted = []
+        for records, frontier in recent:
+            notifications = self._processor.advance(records, frontier)
+            if len(notifications):
+                emitted.append(notifications)
         self._offset = stop
-        return [batch for batch in emitted if len(batch)]
+        return emitted
 
 
 class PipelineBackend:
@@ -199,7 +158,7 @@ class PipelineBackend:
     writes_table = True
 
     def __init__(self, lake: Lake, process_available: ProcessAvailable) -> None:
-        self._store = lake.store
+        self._lake = lake
         self._process_available = process_available
         self._router = Router(BucketLayout(1))
         self._offset = 0
@@ -215,21 +174,21 @@ class PipelineBackend:
         """Nothing: the state is in the checkpoint of the pipeline."""
 
     def waiting(self, bound: int | None) -> int | None:
-        return greatest_waiting(self._store, self._offset, bound)
+        return greatest_waiting(self._lake.store, self._offset, bound)
 
     def pending(self) -> tuple[int, int | None]:
-        return pending_count(self._store, self._offset), self.waiting(None)
+        return pending_count(self._lake.store, self._offset), self.waiting(None)
 
     def restore(self, snapshot: Snapshot, stop: int) -> None:
         for controls in snapshot.controls(self._offset, stop):
             self._router.route(controls)
         self._offset = stop
 
-    def advance(self, lake: Lake, snapshot: Snapshot, stop: int, recent: RecentRecords) -> list[NotificationBatch]:
+    def advance(self, snapshot: Snapshot, stop: int, recent: Iterable[RecordBatch] | None) -> list[NotificationBatch]:
         first = self._offset
         while snapshot.notifications_end < stop:
             self._process_available()
-            snapshot = lake.snapshot()
+            snapshot = self._lake.snapshot()
         self.restore(snapshot, stop)
         batches = (NotificationBatch(columns=_before(batch, stop)) for batch in snapshot.notifications(first))
         return [batch for batch in batches if len(batch)]
@@ -251,14 +210,6 @@ def _first_relevant_offset(snapshot: Snapshot, stop: int) -> int:
         if end == stop or end > relevant:
             relevant = min(relevant, first)
     return relevant
-
-
-def _slice(batch: pa.RecordBatch, first: int, stop: int) -> pa.RecordBatch:
-    offsets = batch.column("offset")
-    if not batch.num_rows or (offsets[0].as_py() >= first and offsets[-1].as_py() < stop):
-        return batch
-    begin, end = offsets.to_numpy().searchsorted([first, stop])
-    return batch.slice(begin, end - begin)
 
 
 def _before(batch: pa.RecordBatch, stop: int) -> pa.RecordBatch:

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.codec.decode import Decoded, decode_small
-from motet.codec.formats import Format
-from motet.codec.options import Rest, decode_settings
+from motet.codec.events import Decoded
+from motet.codec.options import Rest
 from motet.codec.row_mapping import MappingInput, RowMapping
 from motet.embedded.backend import InProcessBackend, PipelineBackend, ProcessAvailable
 from motet.embedded.background import Background
@@ -33,15 +32,13 @@ from motet.embedded.publishing import (
     EventData,
     EventTime,
     PublishCounts,
+    decode_call,
     decode_call_rows,
-    decode_request,
-    encode_text,
-    read_request,
     with_counts,
 )
 from motet.embedded.registration import Registrations, SubscriptionState
 from motet.jobs.heartbeat import Heartbeat
-from motet.lake import EventInput, Lake, Receipt, Snapshot
+from motet.lake import AppendRequest, EventInput, Lake, Receipt, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
 from motet.model.arguments import check_type
@@ -61,7 +58,6 @@ __all__ = ["Cloud", "Listener", "PendingNotifications", "ProcessAvailable", "Sub
 L = TypeVar("L", bound=Listener)
 
 MAX_BACKLOG = 100_000  # records
-_N_QUADS = Format.N_QUADS.value
 
 
 @dataclass(frozen=True)
@@ -132,17 +128,9 @@ class Cloud:
         """
         self._check_open()
         settings = self.lake.cached_snapshot().settings
-        events: EventInput | None = None
-        if isinstance(data, str | bytes) and id is None and time is None and not headers:
-            body = encode_text(data) if isinstance(data, str) else data
-            events = decode_small(body, content_type or _N_QUADS, settings.time_properties)
-        decoded: Decoded | None = None
-        if events is None:
-            request = read_request(data, content_type)
-            decoded = decode_request(
-                request, decode_settings(settings), id=id, base=base, rest=rest, headers=headers, time=time
-            )
-            events = decoded.events
+        events, decoded = decode_call(
+            data, settings, content_type=content_type, id=id, base=base, rest=rest, headers=headers, time=time
+        )
         return self._append(events, decoded)
 
     def publish_rows(self, rows: object, mapping: MappingInput) -> Receipt:
@@ -157,8 +145,9 @@ class Cloud:
         return self._append(decoded.events, decoded)
 
     def _append(self, events: EventInput, decoded: Decoded | None) -> Receipt:
+        request = AppendRequest(events)
         self._loop.wait_for_room(self._max_backlog)
-        receipt = self._committer.append(events)
+        receipt = self._committer.append(request)
         self._loop.process_new()
         if decoded is not None and decoded.has_counts:
             receipt = with_counts(receipt, decoded)

@@ -1,39 +1,93 @@
 """Processes the records of a lake in log order, delivers their notifications, and stores these afterwards.
 
-A step takes the next records from the backend to the listeners. The notification table and the cursors are written for
-many notifications at a time; after a failure the backend is restored from the table and the log.
+A step takes the next records to the backend and their notifications to the listeners. The notification table and the
+cursors are written for many notifications at a time. After a failure the backend is restored from the table and the
+log.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.embedded.backend import Backend, RecentRecords
+from motet.embedded.backend import Backend, RecordBatch
 from motet.embedded.dispatcher import Consumption, Dispatcher
 from motet.embedded.notification_stream import NotificationStream
 from motet.embedded.worker import Poller, Worker
 from motet.jobs.heartbeat import Heartbeat
 from motet.jobs.zone_building import ZoneBuilding
-from motet.lake import Lake, Snapshot
+from motet.lake import Lake, PlacedRecords, Snapshot
 from motet.lake.progress import add_undelivered, cursor_name
-from motet.model.batches import NOTIFICATIONS, NotificationBatch, notification_batch
+from motet.model.batches import NOTIFICATIONS, NotificationBatch, Records, notification_batch
 from motet.model.errors import MotetError
 from motet.model.records import Unsubscribe
+from motet.model.timeline import first_frontier
 
 MAX_STEP_RECORDS = 65_536  # processed together
 PERSIST_RECORDS = 10_000  # between two writes of the notification table
 PERSIST_SECONDS = 0.25
 STATE_RECORDS = 100_000  # between two state snapshots
 FOLLOW_SECONDS = 0.2  # between two looks for commits of other processes
+RECENT_BYTES = 64 << 20
 
 log = logging.getLogger("motet")
+
+
+class RecentRecords:
+    """The events of the latest commits of this process, in memory until they are processed, up to a size."""
+
+    def __init__(self) -> None:
+        self._commits: deque[PlacedRecords] = deque()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, commit: PlacedRecords) -> None:
+        with self._lock:
+            self._commits.append(commit)
+            self._bytes += commit.file.size
+            while self._bytes > RECENT_BYTES:
+                self._drop_first()
+
+    def take(self, first: int, stop: int) -> list[RecordBatch] | None:
+        """The records of ``[first, stop)``; None if some are not in memory. Those before ``stop`` are dropped."""
+        taken: list[RecordBatch] = []
+        with self._lock:
+            while self._commits and self._commits[0].file.first < stop:
+                commit = self._commits[0]
+                is_whole = commit.file.first == first and commit.file.stop <= stop
+                if is_whole and len(commit.records) == 1:  # nearly always
+                    taken.append((commit.records[0], commit.frontier))
+                    first = commit.file.stop
+                elif commit.file.first <= first < commit.file.stop:
+                    taken += _between(commit, first, stop)
+                    first = min(commit.file.stop, stop)
+                if commit.file.stop > stop:
+                    break
+                self._drop_first()
+        return taken if first == stop else None
+
+    def _drop_first(self) -> None:
+        self._bytes -= self._commits.popleft().file.size
+
+
+def _between(commit: PlacedRecords, first: int, stop: int) -> Iterator[RecordBatch]:
+    """The records of a commit in an offset range; the commit moves the frontier after its last record."""
+    begin = commit.file.first
+    for batch in commit.records:
+        end = begin + len(batch)
+        low, high = max(first, begin), min(stop, end)
+        if low < high:
+            is_whole = high - low == len(batch)
+            records = batch if is_whole else Records(columns=batch.columns().slice(low - begin, high - low))
+            yield records, commit.frontier if high == commit.file.stop else first_frontier(batch.columns())
+        begin = end
 
 
 class DeliveryLoop:
@@ -56,6 +110,7 @@ class DeliveryLoop:
         self._unpersisted: list[NotificationBatch] = []  # notifications that are not in the table yet
         self._state_saved_to = 0  # offset of the last state snapshot, about
         self._advancing_thread: int | None = None
+        self._has_more = False  # a listener has appended records, or has changed the listeners
         self._persist_scheduled = False  # the persister has been woken
         self._worker = Worker(self.advance) if threaded else None
         self._persister = Worker(self._try_persist, delay=PERSIST_SECONDS)
@@ -87,10 +142,11 @@ class DeliveryLoop:
         """Process the records of the cached snapshot, which has those of this process's commits, and deliver."""
         with self.lock:
             if self._advancing_thread is not None:  # called by a listener: the loop that called it continues
+                self._has_more = True
                 return
             self._advancing_thread = threading.get_ident()
             try:
-                while self._step(self._lake.cached_snapshot()):
+                while self._step():
                     pass
             finally:
                 self._advancing_thread = None
@@ -179,36 +235,41 @@ class DeliveryLoop:
         finally:
             self.lock.release()
 
-    def _step(self, snapshot: Snapshot) -> bool:
-        """Process the next records of a snapshot and deliver their notifications; True if there may be more."""
-        first = self.current_offset(snapshot)
+    def _step(self) -> bool:
+        """Process the next records and deliver their notifications; True if there may be more."""
+        self._has_more = False
+        snapshot = self._lake.cached_snapshot()
         if self.dispatcher.is_behind:
-            self.persist()
-            self.dispatcher.catch_up(self._lake.snapshot(), first, self._try_persist)
-            self._schedule_persist()
+            self._catch_up(self.current_offset(snapshot))
+        first = self.current_offset(snapshot)
         stop = min(snapshot.next_offset, first + MAX_STEP_RECORDS)
-        if stop <= first:
-            return self.dispatcher.is_behind
+        if stop > first:
+            self._process(snapshot, first, stop)
+        return self._has_more or stop < snapshot.next_offset
+
+    def _catch_up(self, processed_to: int) -> None:
+        self.persist()
+        self.dispatcher.catch_up(self._lake.snapshot(), processed_to, self._try_persist)
+        self._schedule_persist()
+
+    def _process(self, snapshot: Snapshot, first: int, stop: int) -> None:
         self.step_end = stop
+        recent = self.recent_records.take(first, stop)
         try:
-            notifications = self.backend.advance(self._lake, snapshot, stop, self.recent_records)
-            self._unpersisted += [] if self.backend.writes_table else notifications
+            notifications = self.backend.advance(snapshot, stop, recent)
+            if not self.backend.writes_table:
+                self._unpersisted += notifications
             self.dispatcher.deliver(notifications)
         except BaseException:  # the backend may have processed some of the records: restore it
             self._reset()
             raise
-        self.recent_records.prune(stop)
         self.processed_to = stop
-        self._remove_ended(snapshot, first, stop)
+        if recent is None:  # perhaps control records; those in memory are events
+            self._remove_ended(snapshot, first, stop)
         self._schedule_persist()
-        is_last = stop == snapshot.next_offset and snapshot is self._lake.cached_snapshot()
-        return not is_last or self.dispatcher.is_behind
 
     def _remove_ended(self, snapshot: Snapshot, first: int, stop: int) -> None:
         """Remove the listeners of subscriptions that another process has ended."""
-        newest = snapshot.segments[-1]
-        if newest.first == first and Unsubscribe.kind not in newest.kinds:  # the usual step: one commit of events
-            return
         if not any(Unsubscribe.kind in segment.kinds for segment in snapshot.overlapping(first, stop)):
             return
         for record in snapshot.control_records(Unsubscribe, first=first, stop=stop):

@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from motet.lake import AppendRequest, CommitResult, EventInput, Lake, Receipt
-from motet.model.errors import DecodeError
+from motet.lake import AppendRequest, Lake, PlacedRecords, Receipt
 
 MAX_GROUP_EVENTS = 65_536  # of one commit
 
@@ -20,36 +19,30 @@ class QueuedAppend:
 
     def __init__(self, request: AppendRequest) -> None:
         self.request = request
-        self.receipt: Receipt | None = None
-        self.failure: BaseException | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self.receipt is not None or self.failure is not None
+        self.result: Receipt | BaseException | None = None  # None: not done yet
 
 
 class GroupCommitter:
-    """Appends to a lake; ``on_commit`` gets every commit, in log order."""
+    """Appends to a lake; ``on_commit`` gets the records of every commit, in log order."""
 
-    def __init__(self, lake: Lake, on_commit: Callable[[CommitResult], object]) -> None:
+    def __init__(self, lake: Lake, on_commit: Callable[[PlacedRecords], object]) -> None:
         self._lake = lake
         self._on_commit = on_commit
         self._queue: list[QueuedAppend] = []
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.RLock()
 
-    def append(self, events: EventInput) -> Receipt:
-        """Append events, all or none; durable when it returns, if the lake is."""
-        append = QueuedAppend(AppendRequest(events))
+    def append(self, request: AppendRequest) -> Receipt:
+        """Append the events of a request; durable when it returns, if the lake is."""
+        append = QueuedAppend(request)
         with self._queue_lock:
             self._queue.append(append)
         with self._commit_lock:
-            while not append.is_done:  # the previous holder of the lock may have committed it
+            while append.result is None:  # the previous holder of the lock may have committed it
                 self._commit(self._next_group())
-        if append.failure is not None:
-            raise append.failure
-        assert append.receipt is not None, "an append that is done has a receipt or a failure"
-        return append.receipt
+        if isinstance(append.result, BaseException):
+            raise append.result
+        return append.result
 
     def _next_group(self) -> list[QueuedAppend]:
         """The oldest requests in the queue, up to the size of a commit."""
@@ -66,11 +59,9 @@ class GroupCommitter:
             committed = self._lake.append_group([append.request for append in group])
         except BaseException as failure:  # noqa: BLE001  (raised again in every waiting publisher)
             for append in group:
-                append.failure = failure
+                append.result = failure
             return
         for append, receipt in zip(group, committed.receipts, strict=True):
-            if isinstance(receipt, DecodeError):  # it refuses this request alone
-                append.failure = receipt
-            else:
-                append.receipt = receipt
-        self._on_commit(committed)
+            append.result = receipt  # or the error that refuses this request alone
+        if committed.placed is not None:
+            self._on_commit(committed.placed)

@@ -18,12 +18,13 @@ from motet.codec.decode import Decoded, decode_bytes
 from motet.codec.events import NO_EVENTS, join_batches
 from motet.codec.format_guess import guess_format, guess_json_format
 from motet.codec.formats import Format, format_of_content_type
-from motet.codec.options import DecodeOptions, DecodeSettings, Rest
+from motet.codec.nquads import parse_small
+from motet.codec.options import DecodeOptions, DecodeSettings, Rest, decode_settings
 from motet.codec.row_mapping import RowMapping
-from motet.lake import Receipt
+from motet.lake import EventInput, Receipt
 from motet.model.arguments import check_type, type_name
 from motet.model.errors import DecodeError, UsageError
-from motet.model.settings import TimeProperties
+from motet.model.settings import Settings, TimeProperties
 from motet.model.terms import XSD
 from motet.model.times import Instant, format_datetime, to_micros
 
@@ -37,6 +38,8 @@ EventData: TypeAlias = (
     " | rdflib.Graph | pyoxigraph.Dataset | pyoxigraph.Store | Sequence[pyoxigraph.Quad]"
 )
 
+EventTime = Instant | Sequence[Instant]  # of an XML event: a point, or start and end
+_N_QUADS = Format.N_QUADS.value
 _ADVICE = {  # by kind of what does not count: what to do
     "late": "Publish sooner, or increase the lateness with `motet settings`.",
     "repeated": "An event that is to count again needs another IRI, or none.",
@@ -46,6 +49,30 @@ _ADVICE = {  # by kind of what does not count: what to do
 WARNING_SECONDS = 1.0  # between two warnings about receipts
 
 log = logging.getLogger("motet")
+
+
+def decode_call(
+    data: EventData,
+    settings: Settings,
+    *,
+    content_type: str | None,
+    id: str | None,  # noqa: A002  (the language page's name)
+    base: str | None,
+    rest: Rest,
+    headers: Mapping[str, str] | None,
+    time: EventTime | None,
+) -> tuple[EventInput, Decoded | None]:
+    """The events of a call of `publish`; of more than a few N-Quads with what is not counted."""
+    is_plain = content_type in (None, _N_QUADS) and id is None and time is None and not headers
+    if is_plain and isinstance(data, str | bytes):
+        body = encode_text(data) if isinstance(data, str) else data
+        if (small := parse_small(body, settings.time_properties)) is not None:
+            return small.events, None
+    request = read_request(data, content_type)
+    decoded = decode_request(
+        request, decode_settings(settings), id=id, base=base, rest=rest, headers=headers, time=time
+    )
+    return decoded.events, decoded
 
 
 @dataclass(frozen=True)
@@ -147,9 +174,6 @@ def _json_value(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"it has a {type_name(value)}")
-
-
-EventTime = Instant | Sequence[Instant]  # of an XML event: a point, or start and end
 
 
 def decode_request(

@@ -29,6 +29,7 @@ MAGIC = b"motetid1"
 _HASH = np.dtype("<u8")
 TAIL_IDS = 65_536  # ids in memory before they are written as a run
 TAIL_SEGMENTS = 1_024  # segments a newly opened lake may have to read before its first append
+SMALL_LOOKUP = 32  # ids that are looked up one by one
 NEW = -1  # instead of an offset: the log does not hold the id
 NO_HASHES, NO_OFFSETS = np.empty(0, np.uint64), np.empty(0, np.int64)
 MAX_MERGED_IDS = 1 << 24  # larger runs are not merged, so that a merge takes at most a few seconds
@@ -83,44 +84,23 @@ class _Tail:
 class EventIds:
     """The event IRIs of one lake, as far as this process has read it."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._store = snapshot.store
-        self._runs = load_runs(snapshot.store, snapshot.next_offset)
-        at = self._runs[-1].stop if self._runs else 0
-        self._tail = _Tail(at, at)
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._runs: list[HashRun] = []
+        self._tail = _Tail()
+        self._is_read = False  # the runs, and the segments after them
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Add the events committed since the last call."""
-        if self._tail.stop == snapshot.next_offset:
-            return
-        for segment in snapshot.overlapping(self._tail.stop, snapshot.next_offset):
-            if "event" in segment.kinds:
-                self._tail.segments += 1
-                self._read(segment)
-            self._tail.stop = segment.stop
-            self._flush_tail()
+    def digests(self, ids: list[str], hashes: IdHashes, snapshot: Snapshot) -> dict[int, bytes]:
+        """The content digests of the events of a snapshot that have one of the ids, by index into these."""
+        self._follow(snapshot)
+        is_small = len(ids) <= SMALL_LOOKUP and self._tail.ids.keys().isdisjoint(ids)
+        if is_small and not any(run.may_hold(hashes) for run in self._runs):
+            return {}
+        return _stored_digests(self.offsets(ids, hashes, snapshot), snapshot)
 
-    def _read(self, segment: DataFile) -> None:
-        for batch in read_rows(self._store, segment.name, self._tail.stop, segment.stop, ["offset", "kind", "id"]):
-            events = batch.filter(pc.equal(batch.column("kind"), "event"))
-            ids = events.column("id").to_pylist()
-            self._add(ids, hash_ids(ids), events.column("offset").to_numpy())
-            self._tail.stop = batch.column("offset")[-1].as_py() + 1
-            self._flush_tail()
-
-    def add(self, ids: list[str], hashes: IdHashes, first: int) -> None:
-        """Add events that this process has just committed at offsets from ``first`` on."""
-        self._add(ids, hashes, np.arange(first, first + len(ids)))
-        self._tail.stop = first + len(ids)
-        self._tail.segments += 1
-        self._flush_tail()
-
-    def holds_none(self, ids: list[str], hashes: IdHashes) -> bool:
-        """Whether a few ids are certainly new; `follow` must have read the snapshot before them."""
-        return self._tail.ids.keys().isdisjoint(ids) and not any(run.may_hold(hashes) for run in self._runs)
-
-    def offsets_of(self, ids: list[str], hashes: IdHashes, snapshot: Snapshot) -> OffsetColumn:
-        """The offset of the event with each of the ids, NEW if there is none; `follow` must have read the snapshot."""
+    def offsets(self, ids: list[str], hashes: IdHashes, snapshot: Snapshot) -> OffsetColumn:
+        """The offset of the event with each of the ids, NEW if the snapshot has none."""
+        self._follow(snapshot)
         tail = self._tail.ids
         found = np.fromiter((tail.get(iri, NEW) for iri in ids), np.int64, len(ids))
         order = np.argsort(hashes)  # so that neighbours in a run are looked up together
@@ -134,6 +114,38 @@ class EventIds:
             is_same = pc.equal(stored, pa.array([ids[index] for index in candidates], pa.string())).to_numpy()
             found[candidates[is_same]] = offsets[is_same]
         return found
+
+    def add(self, ids: list[str], hashes: IdHashes, first: int) -> None:
+        """Add events that this process has just committed at offsets from ``first`` on."""
+        self._add(ids, hashes, np.arange(first, first + len(ids)))
+        self._tail.stop = first + len(ids)
+        self._tail.segments += 1
+        self._flush_tail()
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        """Add the events committed since the last call."""
+        if self._is_read and self._tail.stop == snapshot.next_offset:
+            return
+        if not self._is_read:
+            self._runs = load_runs(self._store, snapshot.next_offset)
+            at = self._runs[-1].stop if self._runs else 0
+            self._tail = _Tail(at, at)
+        self._is_read = False  # if reading fails halfway, all is read again
+        for segment in snapshot.overlapping(self._tail.stop, snapshot.next_offset):
+            if "event" in segment.kinds:
+                self._tail.segments += 1
+                self._read(segment)
+            self._tail.stop = segment.stop
+            self._flush_tail()
+        self._is_read = True
+
+    def _read(self, segment: DataFile) -> None:
+        for batch in read_rows(self._store, segment.name, self._tail.stop, segment.stop, ["offset", "kind", "id"]):
+            events = batch.filter(pc.equal(batch.column("kind"), "event"))
+            ids = events.column("id").to_pylist()
+            self._add(ids, hash_ids(ids), events.column("offset").to_numpy())
+            self._tail.stop = batch.column("offset")[-1].as_py() + 1
+            self._flush_tail()
 
     def _add(self, ids: list[str], hashes: IdHashes, offsets: OffsetColumn) -> None:
         if len(ids) < TAIL_IDS:
@@ -161,7 +173,7 @@ class EventIds:
                 self._store.delete(run_name(run.first, run.stop))
 
 
-def stored_digests(offsets: OffsetColumn, snapshot: Snapshot) -> dict[int, bytes]:
+def _stored_digests(offsets: OffsetColumn, snapshot: Snapshot) -> dict[int, bytes]:
     """The content digests of the events at these offsets, by index; not of those that are NEW.
 
     Events of format 1 have no digest; it is computed from their triples.

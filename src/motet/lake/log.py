@@ -6,40 +6,25 @@ Most methods are one call into the module that does the work.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from motet.lake import maintenance, notifications, progress
-from motet.lake.accept import (
-    AppendRequest,
-    CommittedRecords,
-    Decision,
-    EventInput,
-    PlacedRecords,
-    Rejection,
-    accept_new,
-    decide,
-    place,
-    place_small,
-    record_batches,
-    uncommitted_controls,
-)
-from motet.lake.ids import NEW, EventIds, IdHashes, hash_ids, stored_digests
+from motet.lake.accept import AppendRequest, EventInput, PlacedRecords, Receipt, accept, place, uncommitted_controls
+from motet.lake.ids import NEW, EventIds, hash_ids
 from motet.lake.maintenance import TARGET_BYTES, TARGET_ROWS, CompactionResult
-from motet.lake.manifest import Clock, Commit, CommitConflict, Manifest, commit_name, system_clock
+from motet.lake.manifest import Clock, Commit, Manifest, commit_name, system_clock
 from motet.lake.progress import read_states, write_state
-from motet.lake.segments import INLINE_BYTES, inline_batch, inline_rows, new_name, write_rows
+from motet.lake.segments import store_records
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
-from motet.model.batches import RECORDS, Records, Triple
+from motet.model.batches import Triple
 from motet.model.errors import CorruptLakeError, DecodeError, LakeError, UsageError
 from motet.model.records import (
     BackgroundChange,
@@ -60,71 +45,17 @@ FORMAT = 2
 LAKE_FILE = "lake.json"
 UNLIMITED: Final = None
 GRACE = 3_600_000_000  # how long a snapshot may be read after a compaction has replaced its files
-INLINE_ROWS = 4_096  # a larger batch is not inline, whatever its size in bytes: it need not be measured
 FOLDERS = {
     "manifest", "segments", "ids", "notifications", "consumers", "states", "sources", "dead-letter", "pipeline", "tmp",
     "zones", "inferred", "commit.lock",
 }  # fmt: skip
 
 
-_NOT_COUNTED = {  # by kind: what is said of a receipt that has some
-    "late": "late: stored, never matched",
-    "repeated": "repeated: in the log already, with the same content",
-    "rejected": "rejected: in conflict, or too far ahead of the clock",
-    "dropped": "triples dropped: they belong to no event",
-    "derived": "graphs left out: they are of derived events",
-}
-
-
-class Receipt(NamedTuple):
-    """The result of appending the events of one request."""
-
-    ids: Sequence[str]  # the IRIs of its events, in input order
-    accepted: int
-    repeated: int  # events whose IRI and content the log held, or the request before
-    stamped: int  # accepted events that state no time
-    late: int  # accepted events that are never matched
-    rejected: tuple[Rejection, ...]  # of a partial request: events in conflict or too far ahead
-    first: int | None  # offset of the first accepted event; None if there is none
-    last: int | None
-    dropped: int = 0  # triples that belong to no event, with rest=drop
-    derived: int = 0  # graphs of derived events, which are left out
-
-    @property
-    def not_counted(self) -> dict[str, int]:
-        """What was in the request and does not count, by kind; empty if everything counts."""
-        counts = {
-            "late": self.late,
-            "repeated": self.repeated,
-            "rejected": len(self.rejected),
-            "dropped": self.dropped,
-            "derived": self.derived,
-        }
-        return {kind: count for kind, count in counts.items() if count}
-
-    def __str__(self) -> str:
-        """The counts as a sentence, with what does not count.
-
-        >>> print(Receipt(["urn:e:1", "urn:e:2"], 2, 0, 0, 1, (), 7, 8))
-        2 events accepted at offsets 7 to 8; 1 late: stored, never matched
-        """
-        where = "" if self.first is None else f" at offset {self.first}"
-        where = f" at offsets {self.first} to {self.last}" if self.first != self.last else where
-        parts = [f"{self.accepted} event{'' if self.accepted == 1 else 's'} accepted{where}"]
-        parts += [f"{self.stamped} without a time: stamped with the clock"] if self.stamped else []
-        return "; ".join([*parts, *(f"{count} {_NOT_COUNTED[kind]}" for kind, count in self.not_counted.items())])
-
-
 class CommitResult(NamedTuple):
     """For each request of a commit its receipt, or the error that refuses it, and the records: perhaps none."""
 
     receipts: list[Receipt | DecodeError]
-    records: CommittedRecords
-    snapshot: Snapshot | None
-
-    def batches(self) -> Sequence[Records]:
-        """The records as batches; those of a small batch are rows."""
-        return record_batches(self.records)
+    placed: PlacedRecords | None = None  # None: nothing is committed
 
 
 class Lake:
@@ -141,7 +72,7 @@ class Lake:
         self.store = store
         self.clock = manifest.clock
         self._manifest = manifest
-        self._ids: EventIds | None = None
+        self._ids = EventIds(store)
         self.consumers = progress.Consumers(store)
 
     @classmethod
@@ -188,26 +119,41 @@ class Lake:
     def append_group(self, requests: Sequence[AppendRequest]) -> CommitResult:
         """Append the events of several requests in one commit, with a receipt for each request, or its error."""
         ids = requests[0].ids if len(requests) == 1 else [id_ for request in requests for id_ in request.ids]
-        hashes = hash_ids(ids)
-        decisions: list[Decision] = []
-        placed: PlacedRecords | None = None
-
-        def propose(newest: Snapshot) -> Commit | None:
-            nonlocal decisions, placed
-            clock = self.clock()
-            decisions = self._decide(requests, ids, hashes, newest, clock)
-            if any(decision.rejected for decision in decisions) and self.snapshot().version > newest.version:
-                raise CommitConflict  # other settings may hold by now
-            placed = _place_requests(requests, decisions, newest, clock)
-            return _append_commit(self.store, newest, placed, clock) if placed else None
-
+        if not ids:
+            return CommitResult([Receipt([], 0, 0, 0, 0, (), None, None) for _ in requests])
+        is_small = all(request.rows is not None for request in requests)
         with self._manifest.writing:  # no other thread may read the log between the commit and the update of the ids
-            is_small = all(request.small is not None for request in requests)
-            after = self._manifest.commit(propose, optimistic=is_small) if ids else None
-            if after is not None and self._ids is not None:
-                self._ids.add(*_committed_ids(requests, decisions, ids, hashes), after.segments[-1].first)
-        receipts = _receipts(requests, decisions, placed)
-        return CommitResult(receipts, placed.records if placed else [], after)
+            # a few events cost little: they are first tried on the cached version, without the lock
+            result = self._try_append(requests, ids, self._manifest.cached_snapshot) if is_small else None
+            if result is not None:
+                return result
+            with self.store.lock():
+                while (result := self._try_append(requests, ids, self._manifest.snapshot())) is None:
+                    pass  # another process has committed meanwhile
+                return result
+
+    def _try_append(self, requests: Sequence[AppendRequest], ids: list[str], before: Snapshot) -> CommitResult | None:
+        """Append the events of requests in the commit that follows a version; None if another commit follows it."""
+        clock = self.clock()
+        hashes = hash_ids(ids)
+        try:
+            existing = self._ids.digests(ids, hashes, before)
+            receipts, has_rejected, indexes, placed = accept(requests, existing, before, clock)
+            commit = None if placed is None else _append_commit(self.store, before, placed, clock)
+        except LakeError:
+            if self._manifest.is_newest(before):
+                raise
+            return None
+        if has_rejected and not self._manifest.is_newest(before):
+            return None  # other settings may hold by now
+        if placed is None or commit is None:
+            return CommitResult(receipts)
+        if self._manifest.write(before, commit) is None:
+            return None
+        if not isinstance(indexes, range):
+            ids, hashes = [ids[index] for index in indexes], hashes[indexes]
+        self._ids.add(ids, hashes, placed.file.first)
+        return CommitResult(receipts, placed._replace(file=commit.add[0]))
 
     def append_controls(
         self,
@@ -215,26 +161,29 @@ class Lake:
         *,
         at: int | None = None,
         force: bool = False,
-        is_valid: Callable[[Snapshot], bool] = lambda _: True,
+        unregistered_since: int | None = None,
     ) -> int | None:
         """Append control records, at least one, in one commit; returns the offset of the first.
 
-        With ``at``, only if the log ends there, and with ``is_valid`` only after a snapshot for which it is true;
-        otherwise nothing is appended and None is returned. A tick may be later than the clock and the setting `ahead`
-        allow only with ``force``.
+        With ``at``, only if the log ends there; with ``unregistered_since``, only if none of the subscriptions was
+        registered at that offset or later. Otherwise nothing is appended and None is returned. A tick may be later than
+        the clock and the setting `ahead` allow only with ``force``.
         """
         if any(isinstance(record, SettingsChange) for record in records):
             raise UsageError("settings are not changed by `append_controls`", advice="Call `change_settings`.")
         uncommitted = uncommitted_controls(records)
         ticks = [record.instant for record in records if isinstance(record, Tick)]
+        names = {record.name for record in records if isinstance(record, Subscribe)}
 
         def propose(newest: Snapshot) -> Commit | None:
             clock = self.clock()
-            if (at is not None and newest.next_offset != at) or not is_valid(newest):
+            if at is not None and newest.next_offset != at:
+                return None
+            if unregistered_since is not None and _registers(newest, names, unregistered_since):
                 return None
             if ticks and not force:
                 _check_tick(max(ticks), clock, newest.settings.ahead)
-            return _append_commit(self.store, newest, _place(uncommitted, newest, clock), clock)
+            return _append_commit(self.store, newest, place(uncommitted, newest, clock), clock)
 
         after = self._manifest.commit(propose)
         return None if after is None else after.next_offset - uncommitted.num_rows
@@ -272,11 +221,7 @@ class Lake:
         With ``after``, only if none of the names was registered at that offset or later; otherwise None is returned.
         """
 
-        def is_valid(newest: Snapshot) -> bool:
-            records = () if after is None else newest.control_records(Subscribe, first=after)
-            return not any(isinstance(record, Subscribe) and record.name in texts for record in records)
-
-        return self.append_controls([Subscribe(name, text) for name, text in texts.items()], is_valid=is_valid)
+        return self.append_controls([Subscribe(name, text) for name, text in texts.items()], unregistered_since=after)
 
     def unsubscribe(self, name: str) -> int:
         return self._append_controls([Unsubscribe(name)])
@@ -295,9 +240,9 @@ class Lake:
 
         def propose(newest: Snapshot) -> Commit:
             clock = self.clock()
-            if self._current_ids(newest).offsets_of([event_id], hash_ids([event_id]), newest)[0] == NEW:
+            if self._ids.offsets([event_id], hash_ids([event_id]), newest)[0] == NEW:
                 raise UsageError(f"no event <{event_id}> is in {self.store.root}", advice="Check the event's IRI.")
-            return _append_commit(self.store, newest, _place(uncommitted, newest, clock), clock)
+            return _append_commit(self.store, newest, place(uncommitted, newest, clock), clock)
 
         after = self._manifest.commit(propose)
         assert after is not None, "a retraction is always accepted"
@@ -307,8 +252,7 @@ class Lake:
         """Whether the log has an event of each of these IRIs, perhaps a late or retracted one."""
         requested = list(ids)
         with self._manifest.writing:
-            newest = self.snapshot()
-            offsets = self._current_ids(newest).offsets_of(requested, hash_ids(requested), newest)
+            offsets = self._ids.offsets(requested, hash_ids(requested), self.snapshot())
         return [bool(found) for found in offsets != NEW]
 
     def snapshot(self) -> Snapshot:
@@ -410,149 +354,31 @@ class Lake:
         snapshot = self.snapshot()
         return [*maintenance.find_problems(snapshot), *zone_problems(snapshot)]
 
-    def _current_ids(self, newest: Snapshot) -> EventIds:
-        event_ids, self._ids = self._ids, None  # dropped if following fails halfway
-        event_ids = EventIds(newest) if event_ids is None else event_ids
-        event_ids.follow(newest)
-        self._ids = event_ids
-        return event_ids
-
-    def _decide(
-        self, requests: Sequence[AppendRequest], ids: list[str], hashes: IdHashes, newest: Snapshot, clock: int
-    ) -> list[Decision]:
-        """Decide about the events of each request, against the log and the requests before it."""
-        event_ids, ahead = self._current_ids(newest), newest.settings.ahead
-        if len(requests) == 1 and (small := requests[0].small) is not None and event_ids.holds_none(ids, hashes):
-            decision = accept_new(small, clock, ahead)
-            if decision is not None:
-                return [decision]
-        existing = stored_digests(event_ids.offsets_of(ids, hashes, newest), newest)
-        decisions: list[Decision] = []
-        committed: dict[str, bytes] = {}
-        first = 0
-        for request in requests:
-            here = range(first, first + len(request.ids))
-            decision = decide(
-                request,
-                {i - first: existing[i] for i in existing.keys() & here} if existing else {},
-                committed,
-                clock,
-                ahead,
-            )
-            decisions.append(decision)
-            if len(requests) > 1:
-                committed.update((request.ids[index], request.digest(index)) for index in decision.accepted)
-            first = here.stop
-        return decisions
-
     def _append_controls(self, records: Sequence[ControlRecord], *, force: bool = False) -> int:
         first = self.append_controls(records, force=force)
         assert first is not None, "control records are always accepted"
         return first
 
 
+def _registers(snapshot: Snapshot, names: Set[str], first: int) -> bool:
+    """Whether a subscribe record at an offset or later has one of the names."""
+    records = snapshot.control_records(Subscribe, first=first)
+    return any(isinstance(record, Subscribe) and record.name in names for record in records)
+
+
 def _append_commit(store: Store, newest: Snapshot, placed: PlacedRecords, clock: int) -> Commit:
     """The commit that appends these records to the newest version; a large batch is first written to a segment."""
-    records, frontier, file, delay = placed
-    body = _inline(records)
-    if body is not None:
-        file = DataFile._make((commit_name(newest.version + 1), *file[1:4], len(body), *file[5:]))
-    else:
-        name = new_name("segments", newest.next_offset, newest.version + 1)
-        size = write_rows(
-            store,
-            name,
-            RECORDS,
-            [pa.Table.from_batches([batch.columns() for batch in record_batches(records)], RECORDS)],
-        )
-        file = file._replace(name=name, size=size)
-    delay = newest.delay if delay is None else delay
-    return Commit(clock, frontier, delay, newest.notifications_end, add=(file,), records=body or b"")
+    version = newest.version + 1
+    name, size, inline = store_records(store, placed.records, placed.file.first, version)
+    file = placed.file._replace(name=name or commit_name(version), size=size)
+    delay = newest.delay if placed.delay is None else placed.delay
+    return Commit(clock, placed.frontier, delay, newest.notifications_end, add=(file,), records=inline)
 
 
 def settings_commit(store: Store, newest: Snapshot, settings: Settings, clock: int) -> Commit:
     """The commit of a settings record."""
-    placed = _place(uncommitted_controls([SettingsChange(settings)]), newest, clock)
+    placed = place(uncommitted_controls([SettingsChange(settings)]), newest, clock)
     return _append_commit(store, newest, placed, clock)._replace(settings=settings)
-
-
-def _inline(records: CommittedRecords) -> bytes | memoryview | None:
-    """The bytes of records that are small enough to be inline in their commit; None for others."""
-    if isinstance(records, list):
-        body: bytes | memoryview = inline_rows(records)
-    elif records.num_rows > INLINE_ROWS or records.nbytes > INLINE_BYTES:
-        return None
-    else:
-        body = inline_batch(records)
-    return body if len(body) <= INLINE_BYTES else None
-
-
-def _place_requests(
-    requests: Sequence[AppendRequest], decisions: Sequence[Decision], newest: Snapshot, clock: int
-) -> PlacedRecords | None:
-    """The accepted events of all requests as records; None if there are none."""
-    if len(requests) == 1 and requests[0].small is not None:
-        accepted = decisions[0].accepted
-        if not len(accepted):
-            return None
-        return place_small(requests[0].small, accepted, newest.next_offset, newest.frontier, clock, newest.settings)
-    tables = [
-        request.uncommitted if isinstance(accepted, range) else request.uncommitted.take(pa.array(accepted))
-        for request, (accepted, *_) in zip(requests, decisions, strict=True)
-        if len(accepted)
-    ]
-    return _place(pa.concat_tables(tables), newest, clock) if tables else None
-
-
-def _place(uncommitted: pa.Table, newest: Snapshot, clock: int) -> PlacedRecords:
-    return place(uncommitted, newest.next_offset, newest.frontier, clock, newest.settings)
-
-
-def _committed_ids(
-    requests: Sequence[AppendRequest], decisions: Sequence[Decision], ids: list[str], hashes: IdHashes
-) -> tuple[list[str], IdHashes]:
-    """The ids of the records of a commit with their hashes, in the order of the records."""
-    if len(requests) == 1 and isinstance(decisions[0].accepted, range):
-        return ids, hashes
-    firsts = np.cumsum([0, *(len(request.ids) for request in requests)])
-    indexes = np.concatenate(
-        [np.asarray(d.accepted, np.int64) + first for d, first in zip(decisions, firsts, strict=False)]
-    )
-    return [ids[index] for index in indexes], hashes[indexes]
-
-
-def _receipts(
-    requests: Sequence[AppendRequest], decisions: Sequence[Decision], placed: PlacedRecords | None
-) -> list[Receipt | DecodeError]:
-    """The receipt of each request; the records are the accepted events of the requests, in order."""
-    if not decisions:  # there are no events
-        return [Receipt(request.ids, 0, 0, 0, 0, (), None, None) for request in requests]
-    if len(decisions) == 1 and placed is not None:
-        file, (_, repeated, rejected, _) = placed.file, decisions[0]
-        counts = (file.rows, repeated, file.stamped, file.late)
-        return [Receipt(requests[0].ids, *counts, rejected, file.first, file.stop - 1)]
-    receipts: list[Receipt | DecodeError] = []
-    begin = 0
-    for request, (accepted, repeated, rejected, error) in zip(requests, decisions, strict=True):
-        end = begin + len(accepted)
-        first = placed.file.first + begin if placed and begin < end else None
-        stamped, late = _counts(placed, begin, end)
-        last = None if first is None else first + len(accepted) - 1
-        receipt = Receipt(request.ids, len(accepted), repeated, stamped, late, rejected, first, last)
-        receipts.append(receipt if error is None else error)
-        begin = end
-    return receipts
-
-
-def _counts(placed: PlacedRecords | None, begin: int, end: int) -> tuple[int, int]:
-    """The numbers of stamped and of late events among some of the records."""
-    if placed is None:
-        return 0, 0
-    if (begin, end) == (0, placed.file.rows):
-        return placed.file.stamped, placed.file.late
-    assert isinstance(placed.records, pa.Table), "the events of a small batch are those of one request"
-    rows = placed.records.slice(begin, end - begin)
-    return pc.sum(rows["stamped"]).as_py() or 0, pc.sum(rows["late"]).as_py() or 0
 
 
 def _check_tick(instant: int, clock: int, ahead: int | None) -> None:

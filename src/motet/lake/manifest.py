@@ -41,7 +41,7 @@ class Commit(NamedTuple):
     remove: tuple[str, ...] = ()  # files that the added ones replace
     removed_at: int | None = None
     deleted: tuple[str, ...] = ()  # files replaced earlier that a vacuum has deleted
-    records: bytes | memoryview = b""  # one record batch, described by the file in ``add`` that has the commit's name
+    records: bytes | memoryview = b""  # inline, described by the file in ``add`` that has the commit's name
     zones_end: int | None = None  # after it, if it changes the zones
 
     @classmethod
@@ -91,10 +91,6 @@ def system_clock() -> int:
     return time.time_ns() // 1000
 
 
-class CommitConflict(Exception):  # noqa: N818  (not an error: the commit is tried again)
-    """Another writer has taken the commit number."""
-
-
 class Manifest:
     """The commits of one lake, and the newest snapshot this process has read. Threads may share it."""
 
@@ -113,37 +109,42 @@ class Manifest:
             self._cache(newest)
         return newest
 
-    def commit(self, propose: Callable[[Snapshot], Commit | None], *, optimistic: bool = False) -> Snapshot | None:
+    def write(self, before: Snapshot, commit: Commit) -> Snapshot | None:
+        """Write the commit that follows a version; None if another writer has taken its number.
+
+        Returns the version after it.
+        """
+        data, after = commit.to_bytes(), _after(before, commit)
+        if not self._store.put_if_absent(commit_name(after.version), data):
+            return None
+        self._cache(after)
+        if after.version % CHECKPOINT_EVERY == 0:
+            self._checkpoint(after)
+        return after
+
+    def commit(self, propose: Callable[[Snapshot], Commit | None]) -> Snapshot | None:
         """Write the commit that ``propose`` returns for the newest version, and return the version after it.
 
-        On a commit conflict ``propose`` is called again with the newer version; files it wrote before are removed by a
-        vacuum. If it returns None, nothing is committed. An ``optimistic`` commit is first tried on the cached version
-        and without the lock: for proposals that cost little and are right for any version whose files still exist.
+        After a commit conflict ``propose`` is called again with the newer version; files it wrote before are removed by
+        a vacuum. If it returns None, nothing is committed.
         """
-        with self.writing:
-            if optimistic:
-                with suppress(CommitConflict):
-                    return self._attempt(propose, self.cached_snapshot)
-            with self._store.lock():
-                while True:
-                    with suppress(CommitConflict):
-                        return self._attempt(propose, self.snapshot())
+        with self.writing, self._store.lock():
+            while True:
+                newest = self.snapshot()
+                try:
+                    commit = propose(newest)
+                except LakeError:
+                    if self.is_newest(newest):
+                        raise
+                    continue
+                if commit is None:
+                    return None
+                if (after := self.write(newest, commit)) is not None:
+                    return after
 
-    def _attempt(self, propose: Callable[[Snapshot], Commit | None], before: Snapshot) -> Snapshot | None:
-        try:
-            commit = propose(before)
-        except LakeError:
-            if self.snapshot().version == before.version:
-                raise
-            raise CommitConflict from None
-        if commit is None:
-            return None
-        after = _after(before, commit)
-        if not self._store.put_if_absent(commit_name(after.version), commit.to_bytes()):
-            raise CommitConflict
-        self._cache(after)
-        self._checkpoint(after)
-        return after
+    def is_newest(self, snapshot: Snapshot) -> bool:
+        """Whether no commit follows a version; files of an outdated one may have been vacuumed."""
+        return self.snapshot().version == snapshot.version
 
     def _cache(self, snapshot: Snapshot) -> None:
         """Keep a snapshot as the cached one, unless another thread has read a newer one."""
@@ -153,8 +154,6 @@ class Manifest:
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
         """Write a checkpoint now and then; the larger the lake, the rarer, since it lists all files."""
-        if snapshot.version % CHECKPOINT_EVERY:
-            return
         size = len(snapshot.segments) + len(snapshot.tables)
         every = CHECKPOINT_EVERY << max((size // CHECKPOINT_EVERY).bit_length() - 1, 0)
         if snapshot.version % every == 0:
@@ -163,7 +162,8 @@ class Manifest:
 
 
 def commit_name(version: int) -> str:
-    return f"manifest/{version:020}.json"
+    """The name of a commit's file, which also holds its inline records."""
+    return f"{INLINE_FOLDER}{version:020}.json"
 
 
 def replay_from_checkpoint(store: Store) -> Snapshot:
@@ -192,14 +192,23 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
 
 
 def _after(before: Snapshot, commit: Commit) -> Snapshot:
+    """The version after a commit."""
     version, replaced = before.version + 1, before.replaced
-    tables = [file for file in commit.add if file.name.startswith("notifications/")]
-    segments = [file for file in commit.add if file.name.startswith(RECORD_FOLDERS)]  # other kinds are ignored
-    zones = [file for file in commit.add if file.name.startswith(ZONE_FOLDER)]
+    segments: list[DataFile] = []
+    tables: list[DataFile] = []
+    zones: list[DataFile] = []
+    for file in commit.add:  # other kinds are ignored
+        if file.name.startswith(RECORD_FOLDERS):
+            segments.append(file)
+        elif file.name.startswith("notifications/"):
+            tables.append(file)
+        elif file.name.startswith(ZONE_FOLDER):
+            zones.append(file)
     if segments and not commit.remove:
-        _check_next(before.store, version, before.segments, segments[0], contiguous=True)
+        _check_next(before.store, version, before.next_offset, segments[0], contiguous=True)
     if tables and not commit.remove:
-        _check_next(before.store, version, before.tables, tables[0], contiguous=False)
+        expected = before.tables[-1].stop if before.tables else 0
+        _check_next(before.store, version, expected, tables[0], contiguous=False)
     if commit.remove:
         replaced = (*replaced, *((name, commit.removed_at or 0) for name in commit.remove))
     if commit.deleted:
@@ -208,8 +217,8 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
     return Snapshot(
         before.store,
         version,
-        _changed(before.segments, segments, commit.remove),
-        _changed(before.tables, tables, commit.remove),
+        _changed(before.segments, segments, commit.remove) if segments or commit.remove else before.segments,
+        _changed(before.tables, tables, commit.remove) if tables or commit.remove else before.tables,
         commit.frontier,
         commit.notifications_end,
         replaced,
@@ -219,6 +228,7 @@ def _after(before: Snapshot, commit: Commit) -> Snapshot:
         before.has_settings or commit.settings is not None,
         before.zones if commit.zones_end is None else _changed(before.zones, zones, commit.remove),
         before.zones_end if commit.zones_end is None else commit.zones_end,
+        segments[-1].stop if segments and not commit.remove else before.next_offset,
     )
 
 
@@ -227,13 +237,10 @@ def _changed(files: Sequence[DataFile], added: list[DataFile], removed: tuple[st
         removed_names = set(removed)
         remaining = (file for file in files if file.name not in removed_names)
         return FileList(sorted([*remaining, *added], key=lambda file: file.first))
-    if not added:
-        return files
     return files.extended(added) if isinstance(files, FileList) else FileList([*files, *added])
 
 
-def _check_next(store: Store, version: int, files: Sequence[DataFile], file: DataFile, *, contiguous: bool) -> None:
-    expected = files[-1].stop if files else 0
+def _check_next(store: Store, version: int, expected: int, file: DataFile, *, contiguous: bool) -> None:
     if file.first != expected if contiguous else file.first < expected:
         raise CorruptLakeError(
             f"{store.path(commit_name(version))} adds offset {file.first} after {expected}",
@@ -298,4 +305,5 @@ def _from_checkpoint(store: Store, data: bytes) -> Snapshot:
         stored is not None,
         FileList(DataFile(*row[:width]) for row in state.get("zones", ())),
         state.get("zoned_to", 0),
+        segments[-1].stop if segments else 0,
     )

@@ -10,18 +10,19 @@ import json
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from motet.lake.store import Store
-from motet.model.batches import NOTIFICATIONS, RECORDS, RecordRow, conform, record_batch
+from motet.model.batches import NOTIFICATIONS, RECORDS, RecordRow, Records, conform, record_batch
 from motet.model.errors import CorruptLakeError, LakeError
 
 GROUP_QUADS = 131_072  # a row group holds about this many list elements, so that reading one costs a few megabytes
 ELEMENT_BYTES = 128  # about the size of a list element
 SINGLE_THREAD_ROWS = 1_000  # a file with at most so many rows is read by one thread
+INLINE_ROWS = 4_096  # a larger batch is not inline, whatever its size in bytes: it need not be measured
 INLINE_BYTES = 65_536  # records up to this size are inline
 INLINE_FOLDER = "manifest/"
 _JSON = json.JSONEncoder(separators=(",", ":"))
@@ -52,6 +53,39 @@ def version_in(name: str) -> int | None:
 def is_inline(name: str) -> bool:
     """Whether a file is a commit with inline records."""
     return name.startswith(INLINE_FOLDER)
+
+
+class StoredRecords(NamedTuple):
+    """The file of a commit's records: its name and size, and the bytes to write if they are inline."""
+
+    name: str  # empty if they are inline: the file is that of the commit
+    size: int
+    inline: bytes | memoryview = b""
+
+
+def store_records(store: Store, records: Sequence[Records], first: int, version: int) -> StoredRecords:
+    """Bring the records of a commit into the form in which they are stored; large ones are written to a segment."""
+    inline = _inline(records)
+    if inline is not None:
+        return StoredRecords("", len(inline), inline)
+    name = new_name("segments", first, version)
+    return StoredRecords(name, write_rows(store, name, RECORDS, [_table(records)]))
+
+
+def _inline(records: Sequence[Records]) -> bytes | memoryview | None:
+    """The bytes of records that are small enough to be inline in their commit; None for others."""
+    if len(records) == 1 and records[0].is_small:
+        body: bytes | memoryview = inline_rows(records[0].rows())
+    else:
+        table = _table(records)
+        if table.num_rows > INLINE_ROWS or table.nbytes > INLINE_BYTES:
+            return None
+        body = inline_batch(table)
+    return body if len(body) <= INLINE_BYTES else None
+
+
+def _table(records: Sequence[Records]) -> pa.Table:
+    return pa.Table.from_batches([batch.columns() for batch in records], RECORDS)
 
 
 def write_rows(store: Store, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:

@@ -47,10 +47,7 @@ class Snapshot(NamedTuple):
     has_settings: bool = False  # the log has a settings record: it is of format 2
     zones: Sequence[DataFile] = ()  # zone files, by their first offset
     zones_end: int = 0  # the zones hold the events below this offset
-
-    @property
-    def next_offset(self) -> int:
-        return self.segments[-1].stop if self.segments else 0
+    next_offset: int = 0  # after the last record
 
     @property
     def is_live(self) -> bool:
