@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from motet.lake import Lake, segments
-from motet.lake.segments import is_inline, read_rows, version_in
-from motet.model.batches import RECORDS, EventRow, event_batch, record_rows
+from motet.lake.segments import inline_rows, is_inline, read_rows, version_in
+from motet.model.batches import RECORDS, EventRow, RecordRow, event_batch, record_rows
 from motet.model.content import content_digest
 from motet.model.errors import CorruptLakeError
 
@@ -26,6 +29,22 @@ def test_schema_survives(tmp_path: Path, events: Events) -> None:
     lake.append(events(["urn:a"], quads=3))
     lake.subscribe("s", "text")
     assert [batch.schema.equals(RECORDS) for batch in lake.snapshot().records()] == [True] * 3
+
+
+TEXT, TIME = st.text(max_size=9), st.one_of(st.none(), st.integers(-(2**62), 2**62))
+RECORD = st.builds(
+    RecordRow,
+    offset=st.integers(0, 2**62), kind=TEXT, id=st.one_of(st.none(), TEXT), start=TIME, end=TIME, frontier=TIME,
+    late=st.booleans(), text=st.one_of(st.none(), TEXT), triples=st.lists(st.tuples(TEXT, TEXT, TEXT)).map(tuple),
+    stamped=st.booleans(), digest=st.one_of(st.none(), st.binary(min_size=1, max_size=9)), payload=st.none(),
+)  # fmt: skip
+
+
+@given(st.lists(RECORD, max_size=3))
+def test_inline_rows_are_compact_ascii_json(records: list[RecordRow]) -> None:
+    """Every text and number is written as an encoder of JSON writes it."""
+    fields = [(*record[:-2], record.digest and record.digest.hex()) for record in records]
+    assert inline_rows(records) == json.dumps(fields, separators=(",", ":")).encode()
 
 
 @pytest.mark.parametrize("damage", [b"[", b"[[1]]", b"[[]]", b'{"a": 1}', b'[["x", 5, 1, 1, 1, 1, 1, 1, []]]', b"[1]"])

@@ -153,7 +153,7 @@ class Lake:
         if not isinstance(indexes, range):
             ids, hashes = [ids[index] for index in indexes], hashes[indexes]
         self._ids.add(ids, hashes, placed.file.first)
-        return CommitResult(receipts, placed._replace(file=commit.add[0]))
+        return CommitResult(receipts, PlacedRecords(placed.records, placed.frontier, commit.add[0], placed.delay))
 
     def append_controls(
         self,
