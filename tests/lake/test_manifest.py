@@ -6,9 +6,11 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from motet.lake import Lake
-from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, Manifest, commit_name
+from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, FileList, Manifest, commit_name
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError
@@ -26,6 +28,25 @@ def _one_record(newest: Snapshot) -> Commit:
     at = newest.next_offset
     file = DataFile(f"segments/{at}", at, at + 1, 1, 10, {"tick": 1})
     return Commit.after(newest, clock=at)._replace(frontier=at, add=(file,))
+
+
+def _file(number: int) -> DataFile:
+    return DataFile(str(number), number, number + 1, 1, 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=30))
+def test_a_list_of_files_never_changes(steps: list[tuple[int, int]]) -> None:
+    """Extending any of the lists leaves the elements of all others unchanged."""
+    made: list[tuple[FileList, tuple[DataFile, ...]]] = [(FileList(), ())]
+    for number, (which, count) in enumerate(steps):
+        files, expected = made[which % len(made)]
+        more = [_file(100 * number + n) for n in range(count)]
+        made.append((files.extended(more), (*expected, *more)))
+    for files, expected in made:
+        assert (tuple(files), len(files), files[:], files[1:-1]) == (expected, len(expected), expected, expected[1:-1])
+        assert files == FileList(expected)
+        assert pickle.loads(pickle.dumps(files)) == files  # noqa: S301  (our own bytes)
+        assert not expected or (files[-1], files[0]) == (expected[-1], expected[0])
 
 
 def test_commit_survives_json() -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from motet.lake.segments import INLINE_FOLDER
-from motet.lake.snapshot import DataFile, FileList, Snapshot
+from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError
 from motet.model.settings import Settings
@@ -89,6 +89,70 @@ ZONE_FOLDER = "zones/"
 def system_clock() -> int:
     """The clock of the machine, in UTC microseconds."""
     return time.time_ns() // 1000
+
+
+class FileList(Sequence[DataFile]):
+    """An immutable list of data files. Extending one shares its elements, so that it costs little.
+
+    >>> short = FileList([DataFile("a", 0, 1, 1, 9)])
+    >>> long = short.extended([DataFile("b", 1, 2, 1, 9)])
+    >>> len(short), len(long), long[1].name
+    (1, 2, 'b')
+    """
+
+    __slots__ = ("_shared", "_size")
+
+    def __init__(self, files: Iterable[DataFile] = ()) -> None:
+        self._shared = _Shared(list(files))
+        self._size = len(self._shared.files)
+
+    def extended(self, more: Sequence[DataFile]) -> FileList:
+        """The list with more files at its end."""
+        extended = FileList.__new__(FileList)
+        extended._shared = self._shared.grown(self._size, more)
+        extended._size = self._size + len(more)
+        return extended
+
+    @overload
+    def __getitem__(self, index: int) -> DataFile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[DataFile, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> DataFile | tuple[DataFile, ...]:
+        if index == -1 and self._size:  # nearly all calls
+            return self._shared.files[self._size - 1]
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._size)
+            return tuple(self._shared.files[start : max(start, stop) : step])
+        return self._shared.files[range(self._size)[index]]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # the files have dictionaries in them
+
+    def __reduce__(self) -> tuple[type[FileList], tuple[tuple[DataFile, ...]]]:
+        return FileList, (self[:],)
+
+
+class _Shared:
+    """The elements of several lists; the longest of them can be extended in place."""
+
+    def __init__(self, files: list[DataFile]) -> None:
+        self.files = files
+        self._growing = threading.Lock()
+
+    def grown(self, size: int, more: Sequence[DataFile]) -> _Shared:
+        """The first ``size`` elements, followed by more."""
+        with self._growing:
+            if size == len(self.files):
+                self.files.extend(more)
+                return self
+            return _Shared([*self.files[:size], *more])
 
 
 class Manifest:
