@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.builders import reading
 
 from motet.embedded.cloud import Cloud
+from motet.embedded.delivery_loop import RecentRecords
 from motet.embedded.group_commit import GroupCommitter
 from motet.lake import CommitResult, Lake
 
@@ -28,7 +29,7 @@ def test_appends_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
             return super().append_group(requests)  # type: ignore[arg-type]
 
     slow = Slow(lake._manifest, lake.store)
-    committer = GroupCommitter(slow, lambda _: None)
+    committer = GroupCommitter(slow, RecentRecords())
     cloud = Cloud(slow)
     cloud._committer = committer
     with ThreadPoolExecutor(6) as pool:

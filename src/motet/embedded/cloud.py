@@ -99,7 +99,7 @@ class Cloud:
         heartbeat = Heartbeat(lake, spark=process_available is not None)
         self._loop = DeliveryLoop(lake, new_backend, heartbeat, threaded=threaded)
         self._registrations = Registrations(lake, self._loop.dispatcher)
-        self._committer = GroupCommitter(lake, self._loop.recent_records.add)
+        self._committer = GroupCommitter(lake, self._loop.recent_records)
         self._counts = PublishCounts()
         self._is_closed = False
 

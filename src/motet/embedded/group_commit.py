@@ -7,9 +7,9 @@ would have got in a commit of their own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
-from motet.lake import AppendRequest, Lake, PlacedRecords, Receipt
+from motet.embedded.delivery_loop import RecentRecords
+from motet.lake import AppendRequest, Lake, Receipt
 
 MAX_GROUP_EVENTS = 65_536  # of one commit
 
@@ -23,11 +23,11 @@ class QueuedAppend:
 
 
 class GroupCommitter:
-    """Appends to a lake; ``on_commit`` gets the records of every commit, in log order."""
+    """Appends to a lake; the records of every commit stay in memory, in log order."""
 
-    def __init__(self, lake: Lake, on_commit: Callable[[PlacedRecords], object]) -> None:
+    def __init__(self, lake: Lake, recent_records: RecentRecords) -> None:
         self._lake = lake
-        self._on_commit = on_commit
+        self._recent_records = recent_records
         self._queue: list[QueuedAppend] = []
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.RLock()
@@ -64,4 +64,4 @@ class GroupCommitter:
         for append, receipt in zip(group, committed.receipts, strict=True):
             append.result = receipt  # or the error that refuses this request alone
         if committed.placed is not None:
-            self._on_commit(committed.placed)
+            self._recent_records.add(committed.placed)
