@@ -313,8 +313,8 @@ MUTANTS = (
     # The writer of a lake: frontier, lateness, identity
     Mutant(
         _ACCEPT,
-        "row = (offset, EVENT, batch.ids[index], start, end, before, is_late, None)",
-        "row = (offset, EVENT, batch.ids[index], start, end, max(moving, default=before), is_late, None)",
+        "RecordRow(offset, EVENT, id_, start, end, before, is_late,",
+        "RecordRow(offset, EVENT, id_, start, end, max(moving, default=before), is_late,",
         "the frontier moves inside a commit",
     ),
     Mutant(
