@@ -69,12 +69,14 @@ def on_spark() -> Iterator[dict[str, list[str]]]:
     from motet.spark.session import session
 
     running = session(master="local[2]", app_name="motet-tests")
-    groups: dict[tuple[frozenset[Triple], bool], dict[str, Case]] = {}
+    groups: dict[tuple[frozenset[Triple], str], dict[str, Case]] = {}
     for name, folder in CASES.items():
         if mark_of("spark", name) is None:
             case = read_case(folder)
-            groups.setdefault((case.ontology, all(map(is_single_event, case.subscriptions))), {})[name] = case
-    runs = [(matched if single else detected)(group) for (_, single), group in groups.items()]
+            group = "lifted" if case.mappings else "matched" if single_events(case) else "detected"
+            groups.setdefault((case.ontology, group), {})[name] = case
+    kinds = {"matched": matched, "detected": detected, "lifted": lifted}
+    runs = [kinds[kind](group) for (_, kind), group in groups.items()]
     yield {name: lines for run in runs for name, lines in run.items()}
     running.stop()
 
@@ -109,6 +111,15 @@ def detected(cases: dict[str, Case]) -> dict[str, list[str]]:
     """Cases that combine events in one run: each sees no event but its own."""
     found = spark_files().run([with_scope(case, name) for name, case in cases.items()])
     return {name: list(map(without_scope, lines)) for name, lines in zip(cases, found, strict=True)}
+
+
+def lifted(cases: dict[str, Case]) -> dict[str, list[str]]:
+    """Cases whose derived documents are lifted, in one run: their names are all different."""
+    return dict(zip(cases, spark_files().run(list(cases.values())), strict=True))
+
+
+def single_events(case: Case) -> bool:
+    return all(map(is_single_event, case.subscriptions))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

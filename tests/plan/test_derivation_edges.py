@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from motet.language.parse import parse
+from motet.language.syntax import with_mappings
 from motet.model.errors import UsageError
 from motet.model.terms import RDF_TYPE
 from motet.model.times import END_OF_TIME
@@ -183,3 +184,27 @@ def test_a_cycle_is_refused() -> None:
         edges.refuse_cycles()
     edges.remove("b")
     edges.refuse_cycles()
+
+
+LIFTING = """
+SUBSCRIPTION maker EVENT a XML { /<a/> } WHEN a CONSTRUCT XML { <d><p>1</p></d> }
+SUBSCRIPTION of-rdf EVENT r : <urn:D> { ?r <urn:p> ?p } WHEN r
+SUBSCRIPTION of-both EVENT r : <urn:D> XML { /<d/> } WHEN r
+SUBSCRIPTION of-another-root EVENT r : <urn:D> XML { /<e/> } WHEN r
+"""
+
+
+@pytest.mark.parametrize(
+    ("mapping", "consumers"),
+    [
+        ("event: {root: d, class: urn:D}", ["of-both", "of-rdf"]),
+        ("event: {class: urn:D}\nproperties: {p: urn:p}", ["of-both", "of-rdf"]),
+        ("generic", ["of-both", "of-rdf"]),
+        ("event: {root: e, class: urn:D}", []),
+    ],
+)
+def test_a_clause_that_makes_documents_feeds_rdf_if_a_mapping_may_lift_them(mapping: str, consumers: list[str]) -> None:
+    """“and an RDF leaf when the mapping may lift its root element”: the mapping of the subscription's registration."""
+    subscriptions = [with_mappings(each, (mapping,)) for each in parse(LIFTING)]
+    assert [edge.consumer for edge in derivation_edges(build_plan(subscriptions))] == consumers
+    assert derivation_edges(build_plan(parse(LIFTING))) == ()

@@ -23,6 +23,7 @@ def warn_of_unknown_names(snapshot: Snapshot, subscriptions: Iterable[Subscripti
     Without subscriptions those that are active are looked at.
     """
     from motet.language.parse import parse
+    from motet.language.syntax import with_mappings
     from motet.lint.unknown_names import UnknownNames
     from motet.model.control import ControlState
     from motet.model.records import EVENT
@@ -32,7 +33,7 @@ def warn_of_unknown_names(snapshot: Snapshot, subscriptions: Iterable[Subscripti
     state = ControlState().apply_all(snapshot.control_records())
     newest = list(state.subscriptions.values())[-CHECKED_SUBSCRIPTIONS:]
     requested = [each for record in newest for each in parse(record.text)] if subscriptions is None else subscriptions
-    names = UnknownNames(requested, state.background)
+    names = UnknownNames((with_mappings(each, state.mappings) for each in requested), state.background)
     first = max(0, snapshot.next_offset - CHECKED_RECORDS)
     for records in snapshot.records(first, columns=["triples"]) if names.is_open else ():
         names.observe(records)

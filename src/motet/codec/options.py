@@ -68,10 +68,11 @@ NO_SETTINGS = DecodeSettings(time_properties=TIME_PROPERTIES, xml_mappings=())
 
 def decode_settings(settings: Settings) -> DecodeSettings:
     """The settings in force when a writer begins to read an input."""
-    mappings = tuple(map(_stored_mapping, settings.mappings))
+    mappings = tuple(map(stored_mapping, settings.mappings))
     return DecodeSettings(time_properties=settings.time_properties, xml_mappings=mappings)
 
 
 @lru_cache(maxsize=64)
-def _stored_mapping(text: str) -> RowMapping:
+def stored_mapping(text: str) -> RowMapping:
+    """A mapping of XML documents from the text that a lake stores."""
     return RowMapping.of(text) if text == GENERIC else RowMapping.parse(text, "a mapping of the lake")

@@ -7,9 +7,10 @@ converted in ``row_values``, events built in ``rows``; in a mapping of documents
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -115,11 +116,13 @@ class RowMapping:
     prefixes: tuple[tuple[str, str], ...] = ()  # declared ones, for names of elements
     source: str = field(default="mapping", compare=False)  # its name in errors
     is_generic: bool = False  # it is the generic mapping of XML documents, and has nothing else
+    text: str = field(default="", compare=False, repr=False)  # as a lake stores it
 
     @staticmethod
     def parse(text: str | bytes, source: str = "mapping") -> RowMapping:
         """The mapping of a YAML text; ``source`` is its name in errors."""
-        return _Reader(source).mapping(_load(text, source))
+        mapping = _Reader(source).mapping(_load(text, source))
+        return replace(mapping, text=text if isinstance(text, str) else text.decode("utf-8-sig"))
 
     @staticmethod
     def read(path: str | Path) -> RowMapping:
@@ -140,9 +143,10 @@ class RowMapping:
             case RowMapping():
                 return mapping
             case "generic":
-                return RowMapping(source=GENERIC, is_generic=True)
+                return RowMapping(source=GENERIC, is_generic=True, text=GENERIC)
             case Mapping():
-                return _Reader("mapping").mapping(mapping)
+                text = json.dumps(mapping, ensure_ascii=False, default=str)
+                return replace(_Reader("mapping").mapping(mapping), text=text)
             case str() if "\n" in mapping or ":" in mapping:
                 return RowMapping.parse(mapping)
             case str() | Path():

@@ -7,25 +7,24 @@ interval from the message or the commit (language page, sections 8 and 14).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from lxml import etree
 
 from motet.codec.events import NO_EVENTS, Decoded
 from motet.codec.identity import is_reserved, minted_iri
-from motet.codec.options import ABSOLUTE_IRI, DecodeOptions
+from motet.codec.options import ABSOLUTE_IRI, DecodeOptions, stored_mapping
 from motet.codec.rejections import Problem, rejection, truncate
-from motet.codec.row_mapping import GENERIC, MappingInput, RowMapping
+from motet.codec.row_mapping import MappingInput, RowMapping
 from motet.codec.xml_generic import lift_generic, render_generic
 from motet.codec.xml_mapping import Lifted, document_mapping
 from motet.codec.xml_rendering import Rendered, render_mapped
 from motet.model.batches import EventRow, Triple, event_batch
 from motet.model.errors import DecodeError, UsageError
 from motet.model.times import parse_datetime
-from motet.model.xml_document import MOTET_NAMESPACE, XmlLimits, canonical_form, parse_xml
+from motet.model.xml_document import MOTET_NAMESPACE, XmlLimits, canonical_form, parse_stored_xml, parse_xml
 
 _RDF_ROOT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}RDF"
 _ATTRIBUTES = ("id", "start", "end")
@@ -105,15 +104,36 @@ def mapping_text(mapping: MappingInput) -> str:
     >>> mapping_text({"event": {"root": "order"}, "properties": {"pay": "urn:pay"}})
     '{"event": {"root": "order"}, "properties": {"pay": "urn:pay"}}'
     """
-    xml_mapping(mapping)
-    match mapping:
-        case str() if mapping == GENERIC or "\n" in mapping or ":" in mapping:
-            return mapping
-        case str() | Path():
-            return Path(mapping).read_text(encoding="utf-8-sig")
-        case Mapping():
-            return json.dumps(mapping, ensure_ascii=False)
-    raise UsageError("a mapping that is a setting is stored as text", advice="Give its dict, YAML text or path.")
+    text = xml_mapping(mapping).text
+    if not text:
+        raise UsageError("a mapping that is a setting is stored as text", advice="Give its dict, YAML text or path.")
+    return text
+
+
+def may_lift(root: str | None, mappings: Sequence[str]) -> bool:
+    """Whether one of these mappings of a lake is for documents with this root element; None stands for any name.
+
+    >>> orders = "event: {root: order, class: urn:Order}"
+    >>> may_lift("order", [orders]), may_lift("bill", [orders]), may_lift("bill", [orders, "generic"])
+    (True, False, True)
+    """
+    compiled = map(stored_mapping, mappings)
+    return any(each.is_generic or root is None or document_mapping(each).root in (None, root) for each in compiled)
+
+
+@lru_cache(maxsize=1024)
+def lift_derived(document: str, iri: str, mappings: tuple[str, ...]) -> tuple[Triple, ...]:
+    """The triples of a derived document, by the first of these mappings of a lake that is for it.
+
+    Its IRI and interval are those of the notification. Without a mapping it has none, nor if the mapping would reject
+    it: a derived document is stored as it is.
+    """
+    root = parse_stored_xml(document.encode())
+    mapping = find_mapping(root, [stored_mapping(text) for text in mappings])
+    try:
+        return tuple(sorted(lift(root, iri, mapping).triples)) if mapping is not None else ()
+    except DecodeError:
+        return ()
 
 
 def _mapped_iri(root: etree._Element, mapping: RowMapping | None) -> str | None:

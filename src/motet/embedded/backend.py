@@ -203,7 +203,7 @@ def _first_relevant_offset(snapshot: Snapshot, stop: int) -> int:
     relevant = stop
     ranges = [
         (subscribe.offset, stop if end is None else end)
-        for subscribe, end in registrations(snapshot.control_records(Subscribe, Unsubscribe, stop=stop))
+        for subscribe, end, _ in registrations(snapshot.control_records(Subscribe, Unsubscribe, stop=stop))
         if not is_single_event(parse_stored(subscribe.text, f"subscription {subscribe.name!r} in the log")[0])
     ]
     for first, end in sorted(ranges, key=lambda range_: -range_[1]):

@@ -15,7 +15,7 @@ from itertools import count
 from lxml import etree
 
 from motet.language.scope import has_no
-from motet.language.syntax import Construct, GroupPattern, Subscription, XmlTemplate
+from motet.language.syntax import Construct, GroupPattern, Subscription, XmlTemplate, xml_mappings
 from motet.model.batches import Triple
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
@@ -48,6 +48,11 @@ class Case:
     @property
     def events(self) -> tuple[EventRecord, ...]:
         return tuple(record for record in self.records if isinstance(record, EventRecord))
+
+    @property
+    def mappings(self) -> tuple[str, ...]:
+        """The mapping of XML documents of a run."""
+        return next(filter(None, map(xml_mappings, self.subscriptions)), ())
 
     @property
     def is_run(self) -> bool:

@@ -30,6 +30,7 @@ from motet.fuzz.case import (
 from motet.fuzz.documents import MINTED, minted_document_id, minted_id
 from motet.fuzz.files import EX
 from motet.fuzz.subscriptions import (
+    DERIVED,
     TAGS,
     XML_PREFIX,
     XML_TEXTS,
@@ -62,11 +63,12 @@ def nth_case(seed: int, number: int, capabilities: EngineCapabilities, cases_per
     scope = f"c{number}"
     intervals = random.random() < 0.45
     has_xml = Random(f"{seed} xml {number}").random() < XML_SHARE  # noqa: S311
-    xml = XmlVocabulary(scope if capabilities.shares_runs else "") if has_xml else None
+    mappings = random_mappings(Random(f"{seed} mappings {number}")) if not capabilities.shares_runs else ()  # noqa: S311
+    xml = XmlVocabulary(scope if capabilities.shares_runs else "", mappings) if has_xml else None
     subscriptions = random_subscriptions(
         random, scope, capabilities, SUBSCRIPTIONS_PER_CASE, intervals=intervals, xml=xml
     )
-    as_log = capabilities.logs and random.random() < 0.5
+    as_log = capabilities.logs and (random.random() < 0.5 or bool(xml and xml.mappings))
     case = random_case(
         random, scope, subscriptions, as_log=as_log, capabilities=capabilities, intervals=intervals, xml=xml
     )
@@ -107,7 +109,29 @@ def random_case(
         if before := [record.id for record in records[:offset] if isinstance(record, reference.EventRecord)]:
             records.insert(offset, reference.RetractRecord(0, random.choice(before)))
     case = replace(case, lateness=lateness)
-    return _published(random, case, records) if random.random() < 0.6 else case.with_records(records)
+    mappings = xml.mappings if xml else ()
+    is_published = random.random() < 0.6 or bool(mappings)
+    return _published(random, case, records, mappings) if is_published else case.with_records(records)
+
+
+def random_mappings(random: Random) -> tuple[str, ...]:
+    """Mappings of derived documents, in half of the cases: their roots are those of no published document."""
+    if random.random() < 0.5:
+        return ()
+    fitting = [
+        f"""
+prefixes: {{ex: "{EX}"}}
+event: {{root: {name.lower()}, class: "ex:{random.choice((name, name, name, "A"))}"}}
+properties:
+  o: {{property: ex:k, datatype: integer, optional: true}}
+  p: {{property: ex:says, optional: {random.choice(("true", "true", "false"))}}}
+  i: {{property: ex:room, optional: true}}
+  "@k": {{property: ex:k, optional: true}}
+  .: {{property: ex:near, optional: true}}
+"""
+        for name in DERIVED
+    ]
+    return tuple(random.sample(fitting, random.choice((1, 2, 2))))
 
 
 def random_ontology(random: Random) -> frozenset[Triple]:
@@ -243,13 +267,13 @@ def _renamed(event: reference.EventRecord, name: str) -> reference.EventRecord:
     return replace(event, id=name, triples=triples)
 
 
-def _published(random: Random, case: Case, records: Sequence[reference.Record]) -> Case:
+def _published(random: Random, case: Case, records: Sequence[reference.Record], mappings: tuple[str, ...] = ()) -> Case:
     """The records as writers with clocks publish them. In an upgraded log the first of them are older than this."""
     begin = random.randint(1, len(records) // 2) if random.random() < 0.2 else 0
     ahead, entailment = random.choice((None, UNITS["d"], SECOND, 2 * SECOND)), None
     if random.random() < 0.15:
         entailment = random.choice(("none", "rdfs", "owl-rl"))
-    settings = reference.SettingsRecord(0, case.lateness, ahead, entailment)
+    settings = reference.SettingsRecord(0, case.lateness, ahead, entailment, mappings)
     if begin:  # an upgrade keeps what the lake did
         settings = reference.SettingsRecord(0, case.lateness, ahead=None)
     published: list[reference.Record] = [*records[:begin], settings]
@@ -264,7 +288,7 @@ def _published(random: Random, case: Case, records: Sequence[reference.Record]) 
             published.append(reference.TickRecord(0, clock - settings.lateness - random.choice((0, 1)), clock=clock))
         if random.random() < 0.05:
             latenesses = [each for each in (None, 0, SECOND, 4 * SECOND) if each != settings.lateness]
-            settings = replace(settings, lateness=random.choice(latenesses))
+            settings = replace(settings, lateness=random.choice(latenesses), mappings=random.choice((mappings, ())))
             published.append(replace(settings, clock=clock))
     return _without_void_retractions(case.with_records(published))
 

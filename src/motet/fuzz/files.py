@@ -6,15 +6,17 @@
     ontology.ttl          the ontology, if there is one
     expected.jsonl        the expected notifications
     arguments.json        the arguments base and rest of `motet run`, if there are some
+    mapping.yaml          its mapping of XML documents, if there is one
 
 A line of a log is one of ``{"lateness": "PT5S"}`` (null: unlimited), ``{"subscribe": NAME}``, ``{"unsubscribe":
 NAME}``, ``{"event": IRI, "turtle": TEXT}``, ``{"event": IRI, "xml": TEXT, "start": TIME, "end": TIME}`` (the times only
 if the document states none), ``{"tick": TIME}`` (``"end"``: of time),
 ``{"add": TURTLE}`` and ``{"remove": TURTLE}`` for the background graph, ``{"retract": IRI}``, and ``{"settings":
-{"lateness": "PT5S", "ahead": "P1D", "entailment": null}}`` (null: unlimited, unset). An event whose Turtle or XML
-states no time is stamped by its writer. A line may have ``"clock": TIME``, that of its writer, and ``"commit":
-NUMBER``: consecutive lines with one number are one commit, any other line is a commit of its own. Without a clock an
-event may be ahead of it. Turtle may use the prefixes ex:, prov: and xsd:.
+{"lateness": "PT5S", "ahead": "P1D", "entailment": null}}`` (null: unlimited, unset), perhaps with ``"mappings"``: a
+list of texts, which have to be for derived documents. An event whose Turtle or XML states no time is stamped by its
+writer. A line may have ``"clock": TIME``, that of its writer, and ``"commit": NUMBER``: consecutive lines with one
+number are one commit, any other line is a commit of its own. Without a clock an event may be ahead of it.
+Turtle may use the prefixes ex:, prov: and xsd:.
 """
 
 from __future__ import annotations
@@ -29,11 +31,12 @@ from lxml import etree
 
 from motet import reference
 from motet.codec.decode import decode_bytes, decode_file
+from motet.codec.row_mapping import RowMapping
 from motet.fuzz.case import BEGIN, PROV, Case
 from motet.fuzz.documents import MINTED, cloudevent
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.language.syntax import Subscription
+from motet.language.syntax import Subscription, with_mappings
 from motet.model.batches import EventRow, Triple, event_rows
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri
@@ -115,15 +118,17 @@ def _read_run(empty: Case, folder: Path, subscriptions: Mapping[str, Subscriptio
     files, arguments = sorted(folder.glob("events*")), decoding_arguments(folder)
     batches = (decoded for path in files for decoded in decode_file(str(path), **arguments))
     rows = [row for decoded in batches for row in event_rows(decoded.events)]
-    subscribes = [reference.SubscribeRecord(0, subscription) for subscription in subscriptions.values()]
+    mappings = (arguments["mapping"].text,) if "mapping" in arguments else ()
+    subscribes = [reference.SubscribeRecord(0, with_mappings(each, mappings)) for each in subscriptions.values()]
     events = (_timed(_event(row)) for row in rows)
     return empty.with_records([*subscribes, *events, reference.TickRecord(0, END_OF_TIME)])
 
 
 def decoding_arguments(folder: Path) -> dict[str, Any]:
-    """The arguments ``base`` and ``rest`` with which the events of a case are decoded."""
-    path = folder / "arguments.json"
-    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+    """The arguments ``base``, ``rest`` and ``mapping`` with which the events of a case are decoded."""
+    path, mapping = folder / "arguments.json", folder / "mapping.yaml"
+    arguments: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return arguments | ({"mapping": RowMapping.read(mapping)} if mapping.exists() else {})
 
 
 def _read_log(empty: Case, path: Path, subscriptions: Mapping[str, Subscription]) -> Case:
@@ -137,9 +142,9 @@ def _with_commit(record: reference.Record, line: Mapping[str, Any]) -> reference
     return replace(record, commit=line.get("commit"), clock=clock)
 
 
-def _settings(values: Mapping[str, str | None]) -> reference.SettingsRecord:
+def _settings(values: Mapping[str, Any]) -> reference.SettingsRecord:
     lateness, ahead = (_read_duration(values[name]) for name in ("lateness", "ahead"))
-    return reference.SettingsRecord(0, lateness, ahead, values.get("entailment"))
+    return reference.SettingsRecord(0, lateness, ahead, values.get("entailment"), tuple(values.get("mappings", ())))
 
 
 def _read_duration(text: str | None) -> int | None:
@@ -233,7 +238,8 @@ def _record_lines(record: reference.Record) -> Iterator[dict[str, Any]]:
             yield {"retract": record.event}
         case reference.SettingsRecord():
             durations = {"lateness": _duration_text(record.lateness), "ahead": _duration_text(record.ahead)}
-            yield {"settings": durations | {"entailment": record.entailment}}
+            mappings = {"mappings": list(record.mappings)} if record.mappings else {}
+            yield {"settings": durations | {"entailment": record.entailment} | mappings}
 
 
 def _turtle(triples: Iterable[Triple]) -> str:

@@ -84,7 +84,8 @@ def create_lake(case: Case, directory: Path, clock: WriterClock) -> Lake:
         _write_format_1(replace(case, records=case.records[: first - 1]), directory)
         upgrade(directory, clock=clock)
         return Lake.open(directory, durable=False, clock=clock)
-    settings = case.records[0] if first else reference.SettingsRecord(0, case.lateness, ahead=None)
+    unset = reference.SettingsRecord(0, case.lateness, ahead=None, mappings=case.mappings)
+    settings = case.records[0] if first else unset
     assert isinstance(settings, reference.SettingsRecord)
     lake = Lake.open(
         directory,
@@ -93,6 +94,7 @@ def create_lake(case: Case, directory: Path, clock: WriterClock) -> Lake:
         lateness=settings.lateness,
         ahead=settings.ahead,
         entailment=settings.entailment,
+        mappings=settings.mappings,
         heartbeat=None,
     )
     if case.ontology:
@@ -185,8 +187,8 @@ def append_control(lake: Lake, record: reference.Record) -> None:
             lake.subscribe(subscription.name, to_text(subscription))
         case reference.UnsubscribeRecord(name=name):
             lake.unsubscribe(name)
-        case reference.SettingsRecord(lateness=lateness, ahead=ahead, entailment=entailment):
-            lake.change_settings(lateness=lateness, ahead=ahead, entailment=entailment)
+        case reference.SettingsRecord(lateness=lateness, ahead=ahead, entailment=entailment, mappings=mappings):
+            lake.change_settings(lateness=lateness, ahead=ahead, entailment=entailment, mappings=mappings)
 
 
 def _check_receipt(

@@ -149,7 +149,8 @@ def log_records(case: Case) -> CaseLog:
     """
     written = reference.write_log(case.records, case.lateness)
     has_settings = any(isinstance(record, reference.SettingsRecord) for record in case.records)
-    before: list[reference.Record] = [] if has_settings else [reference.SettingsRecord(BEFORE_CASE, case.lateness)]
+    settings = reference.SettingsRecord(BEFORE_CASE, case.lateness, mappings=case.mappings)
+    before: list[reference.Record] = [] if has_settings else [settings]
     before.append(reference.BackgroundRecord(BEFORE_CASE, added=case.ontology))
     rows: list[RecordRow] = []
     case_offsets: list[int] = []
@@ -176,8 +177,9 @@ def _rows(record: reference.Record) -> Iterator[RecordRow]:
             yield from (change.to_row() for change in changes if change.triples)
         case reference.RetractRecord(event=name):
             yield Retraction(name).to_row()
-        case reference.SettingsRecord(lateness=lateness, ahead=ahead, entailment=entailment):
-            yield SettingsChange(Settings(lateness=lateness, ahead=ahead, entailment=entailment)).to_row()
+        case reference.SettingsRecord(mappings=mappings) as settings:
+            values = Settings(settings.lateness, settings.ahead, entailment=settings.entailment, mappings=mappings)
+            yield SettingsChange(values).to_row()
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ BODIES = (
     "?{e} ex:cause ?e1",  # another event, or the event itself
     "OPTIONAL {{ ?{e} ex:cause ?e2 }}",
 )
+LIFTED_BODIES = ("", "", "?{e} ex:k ?v_{e}", "?{e} ex:says ?v_{e}", "?{e} ex:k ?k", "?{e} ex:near ?room")
 FREQUENT = 5  # number of bodies at the head that are used most often
 TIMES = " DURING ?from_{e} ?to_{e}"
 
@@ -83,9 +84,13 @@ INTERVAL_SIDES = {
 
 @dataclass(frozen=True)
 class XmlVocabulary:
-    """The names of elements in the documents and blocks of a case; the scope of a shared run is their namespace."""
+    """The names of elements in the documents and blocks of a case; the scope of a shared run is their namespace.
+
+    The mappings are for derived documents.
+    """
 
     scope: str = ""
+    mappings: tuple[str, ...] = ()
 
     @property
     def namespace(self) -> str:
@@ -209,12 +214,15 @@ class SubscriptionGenerator:
         return self.random.choice(choices)
 
     def _event(self, name: str) -> syntax.Event:
-        if self.xml and self.random.random() < 0.8:
+        if self.xml and self.random.random() < (0.5 if self.xml.mappings else 0.8):
             return self._block_event(name, self.xml)
-        class_ = self.random.choice((*CLASSES * 2, *self.upstream_classes))
+        is_lifted = bool(self.xml and self.xml.mappings)
+        class_ = self.random.choice((*CLASSES * 2, *self.upstream_classes * (8 if is_lifted else 1)))
         typed = f": ex:{class_}" if self.derived_class or self.random.random() < 0.85 else ""
         times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
-        bodies = (*BODIES, "?{e} ex:says ?room", "?{e} ex:says ?room") if self.xml else BODIES
+        bodies: tuple[str, ...] = (*BODIES, "?{e} ex:says ?room", "?{e} ex:says ?room") if self.xml else BODIES
+        if is_lifted and class_ in self.upstream_classes:
+            bodies = LIFTED_BODIES
         body = self.random.choice(bodies[:FREQUENT] if self.random.random() < 0.7 else bodies).format(e=name)
         scope = f"?{name} <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}> . " if self.capabilities.shares_runs else ""
         return parse_event(f"EVENT {name} {typed}{times} {{ {scope}{body} }}", name)
@@ -222,11 +230,13 @@ class SubscriptionGenerator:
     def _block_event(self, name: str, xml: XmlVocabulary) -> syntax.Event:
         times = TIMES.format(e=name) if self.random.random() < 0.05 else ""
         class_ = ": ex:A" if self.random.random() < 0.02 else ""  # no document has a class without a mapping
+        if xml.mappings and self.upstream_classes and self.random.random() < 0.2:
+            class_ = f": ex:{self.random.choice(self.upstream_classes)}"
         block = BlockGenerator(self.random, xml, name, [*TAGS * 2, *map(str.lower, self.upstream_classes * 2)]).block()
         return parse_event(f"EVENT {name} {class_}{times} XML {{ {block} }}", name, xml.prologue)
 
     def _template(self, variables: set[str]) -> syntax.Template | syntax.XmlTemplate:
-        if self.xml and self.random.random() < 0.7:
+        if self.xml and self.random.random() < (0.9 if self.xml.mappings else 0.7):
             return self._xml_template(variables, self.xml)
         room = "; ex:room ?room" if "room" in variables and self.random.random() < 0.7 else ""
         scope = f"; <{SCOPE_PROPERTY}> <{scope_iri(self.scope)}>" if self.capabilities.shares_runs else ""
@@ -338,7 +348,8 @@ def random_subscriptions(
     """Subscriptions for one log; sometimes the first derives events for the others, and the second derives from those;
     sometimes two differ only in their names.
     """
-    derived_classes = DERIVED[: random.choice((1, 1, 2))] if random.random() < (0.6 if xml else 0.3) else ()
+    share = (1 if xml.mappings else 0.6) if xml else 0.3  # of the cases whose events are derived
+    derived_classes = DERIVED[: random.choice((1, 1, 2))] if random.random() < share else ()
     subscriptions: list[syntax.Subscription] = []
     for number in range(1, count + 1):
         name = f"{scope}-{number}"
@@ -353,12 +364,12 @@ def random_subscriptions(
         )
         is_copy = number > 3 and random.random() < 0.18
         subscriptions.append(replace(subscriptions[-1], name=name) if is_copy else random_subscription(generator, name))
-    return _without_cycle(subscriptions) if xml else subscriptions
+    return _without_cycle(subscriptions, xml) if xml else subscriptions
 
 
-def _without_cycle(subscriptions: list[syntax.Subscription]) -> list[syntax.Subscription]:
-    """The subscriptions, the second without CONSTRUCT if its documents feed a block of the first."""
-    if not cyclic_names(build_plan(subscriptions)):
+def _without_cycle(subscriptions: list[syntax.Subscription], xml: XmlVocabulary) -> list[syntax.Subscription]:
+    """The subscriptions, the second without CONSTRUCT if its documents feed a leaf of the first."""
+    if not cyclic_names(build_plan([syntax.with_mappings(each, xml.mappings) for each in subscriptions])):
         return subscriptions
     first, second, *others = subscriptions
     return [first, replace(second, delivery=syntax.Select()), *others]

@@ -344,7 +344,8 @@ def _controls(rows: Iterable[RecordRow], name: str) -> Iterator[reference.Record
 
 def _change_record(record: BackgroundChange | SettingsChange, frontier: int | None) -> reference.Record:
     if isinstance(record, SettingsChange):
-        values = record.settings.lateness, record.settings.ahead, record.settings.entailment
+        settings = record.settings
+        values = settings.lateness, settings.ahead, settings.entailment, settings.mappings
         return reference.SettingsRecord(record.offset, *values, frontier=frontier)
     changed = record.triples, frozenset[Triple]()
     added, removed = reversed(changed) if record.is_removal else changed

@@ -25,7 +25,7 @@ from motet.engine.match.closure import closed_background
 from motet.engine.runtime.processor import Processor
 from motet.jobs.run import write_notifications
 from motet.lake import Lake, Snapshot
-from motet.language.syntax import Construct, Subscription
+from motet.language.syntax import Construct, Subscription, with_mappings
 from motet.model.batches import (
     TIME,
     Records,
@@ -290,12 +290,16 @@ def load_replay(
 ) -> Replay:
     """A replay of the lake as it is now, or of a snapshot; ``since`` replaces the SINCE of every subscription.
 
-    With ``late`` the late events are read as if they had come in time. The triples of ``ontology`` are in the
+    With ``late`` the late events are read as if they had come in time. Derived documents are lifted by the mappings in
+    force now. The triples of ``ontology`` are in the
     background from the beginning on; the lake is not changed.
     """
     if since is not None:
         subscriptions = [replace(subscription, since=since) for subscription in subscriptions]
     snapshot = lake if isinstance(lake, Snapshot) else Lake.open(lake, create=False).snapshot()
+    if any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
+        mappings = ControlState().apply_all(snapshot.control_records(SettingsChange)).mappings
+        subscriptions = [with_mappings(subscription, mappings) for subscription in subscriptions]
     added = frozenset(ontology)
     groups = [
         ReplayGroup(replay_view(snapshot, since=instant, until=until, late=late, ontology=added), tuple(group))

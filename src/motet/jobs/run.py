@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from motet.codec.options import DecodeOptions, Rest
 from motet.codec.row_mapping import RowMapping
 from motet.engine.runtime.processor import Processor
 from motet.jobs.subscription_files import existing_file, load_subscriptions
-from motet.language.syntax import Subscription
+from motet.language.syntax import Subscription, with_mappings
 from motet.lint.unknown_names import UnknownName, UnknownNames
 from motet.model.batches import (
     EventRow,
@@ -84,8 +85,9 @@ def load_job(  # noqa: PLR0913  (independent options)
         existing_file(path, "event file")
     DecodeOptions("events", base=base, rest=rest)
     background = frozenset(ontology.triples if ontology is not None else ())
+    loaded, mappings = load_subscriptions(subscriptions, syntax=syntax), _document_mappings(mapping, events)
     return BatchJob(
-        subscriptions=load_subscriptions(subscriptions, syntax=syntax),
+        subscriptions=tuple(with_mappings(each, mappings) for each in loaded) if mappings else loaded,
         events=tuple(events),
         background=background,
         entailment=entailment_of(background, entailment),
@@ -94,6 +96,14 @@ def load_job(  # noqa: PLR0913  (independent options)
         rest=rest,
         mapping=mapping,
     )
+
+
+def _document_mappings(mapping: RowMapping | None, events: Sequence[str]) -> tuple[str, ...]:
+    """The mapping of a job as one of XML documents, unless it is for rows: those of events with other formats."""
+    if mapping is None:
+        return ()
+    is_for_documents = mapping.root is not None or mapping.is_generic
+    return (mapping.text,) if is_for_documents or any(".xml" in Path(path).suffixes for path in events) else ()
 
 
 class EventFiles:

@@ -11,7 +11,7 @@ differ only in layout or prefixes are therefore equal. The parsed form is a prop
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from motet.model.intervals import Relation
@@ -93,6 +93,7 @@ class XmlTemplate:
     text: str
     variables: frozenset[str]
     position: int = field(default=0, compare=False)
+    mappings: tuple[str, ...] = ()  # in force when the subscription was registered: they lift what the clause makes
 
     @property
     def tree(self) -> TemplateElement:
@@ -282,3 +283,22 @@ class Subscription:
 
     def event(self, name: str) -> Event:
         return next(event for event in self.events if event.name == name)
+
+
+def with_mappings(subscription: Subscription, mappings: tuple[str, ...]) -> Subscription:
+    """A subscription as it is registered in a lake with these mappings of XML documents."""
+    delivery = subscription.delivery
+    if not isinstance(delivery, Construct):
+        return subscription
+    templates = (
+        replace(template, mappings=mappings) if isinstance(template, XmlTemplate) else template
+        for template in delivery.templates
+    )
+    return replace(subscription, delivery=Construct(tuple(templates)))
+
+
+def xml_mappings(subscription: Subscription) -> tuple[str, ...]:
+    """The mappings of XML documents that a subscription was registered with, if it makes documents."""
+    delivery = subscription.delivery
+    templates = delivery.templates if isinstance(delivery, Construct) else ()
+    return next((template.mappings for template in templates if isinstance(template, XmlTemplate)), ())

@@ -12,10 +12,12 @@ from difflib import get_close_matches
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from motet.codec.options import stored_mapping
+from motet.codec.row_mapping import PropertyColumn
 from motet.language.syntax import Construct, Subscription, Template
 from motet.lint.value_types import path_properties
 from motet.model.batches import Triple
-from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, is_iri
+from motet.model.terms import OWL, RDF, RDF_TYPE, RDFS, iri, is_iri
 from motet.ontology.drawing import short_name
 from motet.sparql import algebra
 
@@ -105,8 +107,22 @@ def _derived_names(subscription: Subscription) -> Iterator[tuple[str, str]]:
     """The names of the events that a subscription derives."""
     if isinstance(subscription.delivery, Construct):
         for template in subscription.delivery.templates:
-            for triple in template.triples if isinstance(template, Template) else ():
-                yield from _names(triple)
+            if isinstance(template, Template):
+                for triple in template.triples:
+                    yield from _names(triple)
+            else:
+                for mapping in map(stored_mapping, template.mappings):
+                    yield from (("class", iri(each.text)) for each in mapping.classes)
+                    yield from _lifted_names(mapping.properties)
+
+
+def _lifted_names(properties: Iterable[PropertyColumn]) -> Iterator[tuple[str, str]]:
+    """The names of triples that a mapping lifts from documents."""
+    for each in properties:
+        yield "property", iri(each.property)
+        if each.node is not None:
+            yield from (("class", iri(class_.text)) for class_ in each.node.classes)
+            yield from _lifted_names(each.node.properties)
 
 
 def _names(triple: algebra.Triple) -> Iterator[tuple[str, str]]:

@@ -49,6 +49,11 @@ class ControlState:
         return entailment_of(self.background, self.requested_entailment)
 
     @property
+    def mappings(self) -> tuple[str, ...]:
+        """The mappings of XML documents that a subscription registered now has."""
+        return () if self.settings is None else self.settings.mappings
+
+    @property
     def edge_entailment(self) -> str:
         """The entailment that decides derivation edges."""
         return entailment_of(self.edge_background or frozenset(), self.requested_entailment)
@@ -87,14 +92,17 @@ class SubscriptionRange(NamedTuple):
 
     subscribe: Subscribe
     stop: int | None  # offset of the record that ends it; None: it is active
+    mappings: tuple[str, ...] = ()  # of XML documents, in force at its subscribe record
 
 
 def registrations(records: Iterable[ControlRecord]) -> list[SubscriptionRange]:
     """All registrations of a log, also those that have ended, by the offset of their subscribe record."""
-    state, ended = ControlState(), []
+    state, ended, mappings = ControlState(), [], dict[str, tuple[str, ...]]()
     for record in records:
         if isinstance(record, Subscribe | Unsubscribe) and record.name in state.subscriptions:
-            ended.append(SubscriptionRange(state.subscriptions[record.name], record.offset))
+            ended.append(SubscriptionRange(state.subscriptions[record.name], record.offset, mappings[record.name]))
+        if isinstance(record, Subscribe):
+            mappings[record.name] = state.mappings
         state.apply(record)
-    active = (SubscriptionRange(record, None) for record in state.subscriptions.values())
+    active = (SubscriptionRange(record, None, mappings[name]) for name, record in state.subscriptions.items())
     return sorted([*ended, *active], key=lambda range_: range_.subscribe.offset)

@@ -1,8 +1,9 @@
 """Derivation edges: which CONSTRUCT clauses feed which leaves of other subscriptions, for a plan or incrementally.
 
 A clause feeds a leaf when each triple that all matches of the leaf require may be one of the template's triples, or
-follow from one, or from the background (language page, sections 8 and 12). No subscription feeds itself, and cycles are
-refused. In a template ``?this`` is the derived event; its other variables stand for any term.
+follow from one, or from the background (language page, sections 8 and 12). A clause that makes documents feeds a leaf
+over RDF when a mapping may lift their root element. No subscription feeds itself, and cycles are refused. In a template
+``?this`` is the derived event; its other variables stand for any term.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from motet.codec.xml import may_lift
 from motet.language.scope import xml_variables
 from motet.language.syntax import Construct, Subscription, Template, XmlTemplate
 from motet.model.errors import UsageError
@@ -17,7 +19,7 @@ from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.graph import Kind, Plan
 from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, XmlLeafPredicates, normalise
 from motet.sparql.algebra import Algebra, Bgp, Extend, Filter, Join, LeftJoin, Minus, Triple, is_hidden, variable_name
-from motet.xmlql.blocks import TemplateElement, TemplateVariable
+from motet.xmlql.blocks import TemplateVariable
 from motet.xmlql.parse import parse_block
 
 TemplateTriple = tuple[str, str, str]
@@ -116,20 +118,23 @@ class TemplateTriples:
 
 @dataclass(frozen=True, slots=True)
 class TemplateDocument:
-    """The XML documents derived by a clause: the names of their root and of all their elements, and whether variables
-    may insert others.
+    """The XML documents derived by a clause: the names of their root and of all their elements, whether variables may
+    insert others, and whether a mapping may lift triples from them.
     """
 
     root: str | None  # None: any name
     names: frozenset[str]
     has_variables: bool
+    is_lifted: bool
 
     def may_match(self, required: Required) -> bool:
-        """Whether a leaf may match the derived documents, which have no triples."""
+        """Whether a leaf may match the derived documents."""
         if not isinstance(required, RequiredElement):
-            return not required
-        if required.has_class or not required.names:
-            return not required.has_class
+            return self.is_lifted or not required
+        if required.has_class and not self.is_lifted:
+            return False
+        if not required.names:
+            return True
         if required.is_anchored:
             return self.root is None or self.root in required.names
         return self.has_variables or not required.names.isdisjoint(self.names)
@@ -140,7 +145,7 @@ def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[Tem
     delivery = subscription.delivery
     return (
         [
-            _template_document(template.tree, xml_variables(subscription))
+            _template_document(template, xml_variables(subscription))
             if isinstance(template, XmlTemplate)
             else _template_triples(template, reasoner)
             for template in delivery.templates
@@ -174,15 +179,16 @@ def _edges(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
                     )
 
 
-def _template_document(template: TemplateElement, xml: frozenset[str]) -> TemplateDocument:
+def _template_document(template: XmlTemplate, xml: frozenset[str]) -> TemplateDocument:
     """``xml`` are the variables that may stand for elements."""
+    tree = template.tree
     names, has_variables = set(), False
-    for element in template.walk():
+    for element in tree.walk():
         inserted = {item.variable for item in element.content if isinstance(item, TemplateVariable)}
         has_variables |= isinstance(element.name, TemplateVariable) or not xml.isdisjoint(inserted)
         names |= {element.name} if isinstance(element.name, str) else set()
-    root = template.name if isinstance(template.name, str) else None
-    return TemplateDocument(root, frozenset(names), has_variables)
+    root = tree.name if isinstance(tree.name, str) else None
+    return TemplateDocument(root, frozenset(names), has_variables, may_lift(root, template.mappings))
 
 
 def _template_triples(template: Template, reasoner: Reasoner) -> TemplateTriples:

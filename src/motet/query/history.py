@@ -18,11 +18,11 @@ from motet.lake import Snapshot
 from motet.lake.manifest import RECORD_FOLDERS, Commit, commit_name
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import event_rows, notification_rows
-from motet.model.control import ControlState, registrations
+from motet.model.control import ControlState, SubscriptionRange, registrations
 from motet.model.errors import CorruptLakeError, UsageError
 from motet.model.intervals import Interval
 from motet.model.notifications import Notification
-from motet.model.records import EVENT, ControlRecord, Subscribe
+from motet.model.records import EVENT, ControlRecord
 from motet.model.terms import iri, iri_value
 from motet.model.times import format_datetime, to_micros
 from motet.ontology.entailment import Entailment, Reasoner
@@ -100,7 +100,7 @@ class History:
             record = registration.subscribe
             if "CONSTRUCT" not in record.text.upper():  # parsing it would load the parser of subscriptions
                 continue
-            for subscription in _parsed(record):
+            for subscription in _parsed(registration):
                 if isinstance(subscription.delivery, Construct):
                     found.setdefault(record.name, []).append((record.offset, subscription))
         return found
@@ -162,7 +162,7 @@ class History:
         from motet.language.rdf import to_rdf
 
         for record in self.controls.subscriptions.values():
-            for subscription in _parsed(record):
+            for subscription in _parsed(SubscriptionRange(record, None)):
                 yield from to_rdf(subscription)
 
     def background_graph(self) -> Iterable[Triple]:
@@ -221,11 +221,11 @@ class History:
         return self.span is None or (interval.start <= self.span.end and interval.end >= self.span.start)
 
 
-def _parsed(record: Subscribe) -> Sequence[Subscription]:
-    """The subscriptions of a record; the parser is loaded only for a log that has any."""
-    from motet.engine.runtime.active_subscription import parse_stored
+def _parsed(registration: SubscriptionRange) -> Sequence[Subscription]:
+    """The subscriptions of a registration; the parser is loaded only for a log that has any."""
+    from motet.engine.runtime.active_subscription import parse_registered
 
-    return parse_stored(record.text, f"subscription {record.name!r} in the log")
+    return parse_registered(registration)
 
 
 def warnings_of(query: algebra.Query, has_event: Callable[[str], bool]) -> list[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from lxml import etree
+
+from motet.codec.xml import lift_derived
 from motet.engine.detect.construct import THIS, ConstructTemplates
 from motet.language.rdf import term
 from motet.language.syntax import Template, XmlTemplate
@@ -54,27 +57,31 @@ def derived_events(notification: Notification, templates: Sequence[Template | Xm
     lines = notification.construct or ()
     if not lines:
         return []
-    if len(templates) == 1:
+    if len(templates) == 1 and isinstance(templates[0], Template):
         return [ConstructedGraph(_id(notification, 1), tuple(map(_triple, _triple_lines(lines))))]
     events = ConstructTemplates(templates).derive(notification.id, [dict(notification.bindings)])
     if {line for event in events for line in event.lines} == set(lines):
-        return [ConstructedGraph(event.id, event.triples) for event in events]
+        return [ConstructedGraph(event.id, event.record_triples) for event in events]
     return _divided(notification, templates)
 
 
 def _divided(notification: Notification, templates: Sequence[Template | XmlTemplate]) -> list[ConstructedGraph]:
     """The lines of an occurrence of many members, divided by the clauses whose triples they are instances of."""
     events = []
+    lines = notification.construct or ()
+    triple_lines = _triple_lines(lines)
+    documents = [line for line in lines if line not in triple_lines]
     for clause, template in enumerate(templates, 1):
         id_ = _id(notification, clause)
-        lines = notification.construct or ()
         if isinstance(template, XmlTemplate):
-            if any(_may_be_instance(line, template) for line in lines if line not in _triple_lines(lines)):
-                events.append(ConstructedGraph(id_, ()))
+            document = next((line for line in documents if _may_be_instance(line, template)), None)
+            if document is not None:
+                documents.remove(document)
+                events.append(ConstructedGraph(id_, lift_derived(document, id_, template.mappings)))
             continue
         triples = [
             triple
-            for triple in map(_triple, _triple_lines(lines))
+            for triple in map(_triple, triple_lines)
             if any(_is_instance(triple, pattern, id_) for pattern in template.triples)
         ]
         if triples:
@@ -104,9 +111,11 @@ def _triple_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _may_be_instance(document: str, template: XmlTemplate) -> bool:
-    """Whether a canonical document has the name of the template's root."""
-    name = template.tree.name
-    return not isinstance(name, str) or str(parse_stored_xml(document.encode()).tag) == name
+    """Whether a canonical document has the root of the template, and all names of its elements."""
+    root, template_root = parse_stored_xml(document.encode()), template.tree
+    names = {element.name for element in template_root.walk() if isinstance(element.name, str)}
+    has_root = template_root.name == root.tag or not isinstance(template_root.name, str)
+    return has_root and names <= {str(element.tag) for element in root.iter(etree.Element)}
 
 
 def _id(notification: Notification, clause: int) -> str:

@@ -22,6 +22,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from motet.codec.options import stored_mapping
+from motet.codec.row_mapping import RowMapping
+from motet.codec.xml_mapping import document_mapping
 from motet.language.syntax import Event, Subscription, Template, XmlTemplate
 from motet.model.terms import RDF_TYPE, iri
 from motet.reference.leaves import BackgroundGraph
@@ -73,8 +76,8 @@ def feeds(
     """Whether the events of a template may match a leaf.
 
     “An XML clause feeds an XML block when the block's outermost name occurs in its template or may be inserted by a
-    variable”: one of ``xml``. An anchored block must have the name of the template's root. Derived documents have no
-    triples.
+    variable”: one of ``xml``; “and an RDF leaf when the mapping may lift its root element.” An anchored block must have
+    the name of the template's root.
     """
     if isinstance(template, XmlTemplate):
         return _document_feeds(template, event, xml)
@@ -87,19 +90,27 @@ def feeds(
 
 
 def _document_feeds(template: XmlTemplate, event: Event, xml: frozenset[str]) -> bool:
+    is_lifted = any(_is_for_root(stored_mapping(text), template) for text in template.mappings)
     if event.xml is None:
-        return not _required_triples(event)
+        return is_lifted or not _required_triples(event)
+    if event.class_iri is not None and not is_lifted:
+        return False
     outermost = event.xml.tree.element.names
     if event.xml.tree.is_anchored and outermost:
         root = template.tree.name
-        return event.class_iri is None and (isinstance(root, TemplateVariable) or root in outermost)
+        return isinstance(root, TemplateVariable) or root in outermost
     inserts_elements = any(
         isinstance(element.name, TemplateVariable)
         or any(isinstance(item, TemplateVariable) and item.variable in xml for item in element.content)
         for element in template.tree.walk()
     )
     has_name = any(element.name in outermost for element in template.tree.walk())
-    return event.class_iri is None and (inserts_elements or not outermost or has_name)
+    return inserts_elements or not outermost or has_name
+
+
+def _is_for_root(mapping: RowMapping, template: XmlTemplate) -> bool:
+    root = template.tree.name
+    return mapping.is_generic or isinstance(root, TemplateVariable) or document_mapping(mapping).root in (None, root)
 
 
 def inserted_as_xml(subscription: Subscription) -> frozenset[str]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from motet.language.syntax import Construct, Event, Events, Pattern, Select, Subscription, XmlTemplate
+from motet.codec.xml import lift_derived
+from motet.language.syntax import Construct, Event, Events, Pattern, Select, Subscription, XmlTemplate, with_mappings
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
 from motet.model.terms import iri, iri_value
@@ -102,13 +103,19 @@ class Log:
             active = [registration for registration in registrations if registration.end_offset == NEVER]
             if isinstance(record, SubscribeRecord):
                 _refuse_active_name(record, active)
-                registrations.append(Registration(record.subscription, record.offset, NEVER, record.frontier))
+                subscription = self._as_registered(record)
+                registrations.append(Registration(subscription, record.offset, NEVER, record.frontier))
             elif isinstance(record, UnsubscribeRecord):
                 for registration in active:
                     if registration.subscription.name == record.name:
                         ended = replace(registration, end_offset=record.offset)
                         registrations[registrations.index(registration)] = ended
         return registrations
+
+    def _as_registered(self, record: SubscribeRecord) -> Subscription:
+        """“Derived documents are lifted by the mappings in force when their subscription was registered.”"""
+        settings = [r for r in self.records if isinstance(r, SettingsRecord) and r.offset < record.offset]
+        return with_mappings(record.subscription, settings[-1].mappings) if settings else record.subscription
 
     @cached_property
     def frontiers(self) -> list[tuple[int, int | None]]:
@@ -236,7 +243,8 @@ class Log:
                 members = sorted(o.members, key=partial(self._completion_order, registration))
                 document = construct(template.tree, [dict(member) for member in members])
                 if document is not None:
-                    yield replace(event, payload=document.encode())
+                    triples = frozenset(lift_derived(document, name, template.mappings))
+                    yield replace(event, triples=triples, payload=document.encode())
             elif triples := instantiate(template, o.members, name):
                 yield replace(event, triples=triples)
 

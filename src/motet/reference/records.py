@@ -76,6 +76,7 @@ class SettingsRecord(CommittedRecord):
     lateness: int | None
     ahead: int | None = UNITS["d"]
     entailment: str | None = None
+    mappings: tuple[str, ...] = ()  # of XML documents, as a lake stores them
 
 
 Record = (

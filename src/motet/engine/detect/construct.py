@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from motet.codec.blank_nodes import canonical_labels
+from motet.codec.xml import lift_derived
 from motet.engine.detect.columns import UNBOUND
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
@@ -39,6 +41,12 @@ class ConstructedEvent:
     clause: int
     triples: tuple[Triple, ...]
     document: str | None = None  # of an XML event
+    mappings: tuple[str, ...] = ()  # that lift the document
+
+    @property
+    def record_triples(self) -> tuple[Triple, ...]:
+        """The triples of the event's record: of a document those that a mapping lifts."""
+        return self.triples if self.document is None else lift_derived(self.document, self.id, self.mappings)
 
     @property
     def lines(self) -> list[str]:
@@ -46,12 +54,18 @@ class ConstructedEvent:
         return [f"{s} {p} {o} ." for s, p, o in self.triples] if self.document is None else [self.document]
 
 
+class _DocumentTemplate(NamedTuple):
+    tree: TemplateElement
+    mappings: tuple[str, ...]  # that lift its documents
+
+
 class ConstructTemplates:
     """The CONSTRUCT clauses of a subscription: triple patterns, and elements of XML documents."""
 
     def __init__(self, templates: Sequence[Template | XmlTemplate]) -> None:
         self._templates = [
-            template.triples if isinstance(template, Template) else template.tree for template in templates
+            template.triples if isinstance(template, Template) else _DocumentTemplate(template.tree, template.mappings)
+            for template in templates
         ]
 
     def derive(self, notification_id: str, members: Iterable[Mapping[str, str]]) -> list[ConstructedEvent]:
@@ -61,9 +75,10 @@ class ConstructTemplates:
         events = []
         for clause, template in enumerate(self._templates, 1):
             id_ = f"urn:motet:derived:{notification_id}:{clause}"
-            if isinstance(template, TemplateElement):
-                document = construct(template, ordered)
-                events += [ConstructedEvent(id_, clause, (), document)] if document is not None else []
+            if isinstance(template, _DocumentTemplate):
+                document = construct(template.tree, ordered)
+                if document is not None:
+                    events.append(ConstructedEvent(id_, clause, (), document, template.mappings))
                 continue
             triples = _instantiate(template, solutions, id_)
             if triples:
@@ -104,7 +119,7 @@ def template_solutions(
 def derived_records(events: Sequence[ConstructedEvent], start: Ints, end: Ints, first: int) -> pa.RecordBatch:
     """Derived events as records; instead of offsets they have numbers from `DERIVED_BIT` + ``first`` on."""
     count = len(events)
-    triples = [[dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples] for event in events]
+    triples = [[dict(zip(_FIELDS, triple, strict=True)) for triple in event.record_triples] for event in events]
     columns = {
         "offset": pa.array(np.arange(count) + (DERIVED_BIT + first)),
         "kind": pa.repeat(pa.scalar("event"), count),

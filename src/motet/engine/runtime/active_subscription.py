@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,8 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import RootOutput
 from motet.language.parse import parse
 from motet.language.printer import to_text
-from motet.language.syntax import Events, Subscription
+from motet.language.syntax import Events, Subscription, with_mappings, xml_mappings
+from motet.model.control import SubscriptionRange
 from motet.model.errors import SubscriptionError
 from motet.plan.graph import Root, Start
 
@@ -74,12 +75,22 @@ class BackfillView:
         return table.take(is_visible)
 
 
-def parse_stored(text: str, origin: str) -> tuple[Subscription, ...]:
-    """Parse the text of a subscription from a log or a state snapshot; ``origin`` is for the error message."""
+def parse_stored(text: str, origin: str, mappings: Sequence[str] = ()) -> tuple[Subscription, ...]:
+    """Parse the text of a subscription from a log or a state snapshot; ``origin`` is for the error message.
+
+    ``mappings`` are those of XML documents that were in force when it was registered.
+    """
     try:
-        return _parse_cached(text)
+        subscriptions = _parse_cached(text)
     except SubscriptionError:
         return parse(text, source=origin)
+    return tuple(with_mappings(each, tuple(mappings)) for each in subscriptions) if mappings else subscriptions
+
+
+def parse_registered(registration: SubscriptionRange) -> tuple[Subscription, ...]:
+    """The subscriptions of a registration in a log."""
+    record = registration.subscribe
+    return parse_stored(record.text, f"subscription {record.name!r} in the log", registration.mappings)
 
 
 @lru_cache(maxsize=10_000)
@@ -90,6 +101,7 @@ def _parse_cached(text: str) -> tuple[Subscription, ...]:
 
 def snapshot_entry(active: ActiveSubscription) -> dict[str, object]:
     """The entry of a subscription in a state snapshot."""
+    mappings = xml_mappings(active.subscription)
     return {
         "text": to_text(active.subscription),
         "offset": active.offset,
@@ -98,11 +110,19 @@ def snapshot_entry(active: ActiveSubscription) -> dict[str, object]:
         "is old": active.start.is_old,
         "is alone": active.is_unshared,
         "frontier": active.frontier,
+        **({"mappings": list(mappings)} if mappings else {}),
     }
 
 
 def from_snapshot_entry(name: str, entry: Mapping[str, Any]) -> ActiveSubscription:
     """The inverse of `snapshot_entry`."""
-    (subscription,) = parse_stored(entry["text"], f"subscription {name!r} in saved state")
+    subscription = subscription_of_entry(name, entry)
     start = Start(entry["start"], subscription.since, entry["beginning"], entry["is old"])
     return ActiveSubscription(subscription, entry["offset"], start, entry["is alone"], entry["frontier"])
+
+
+def subscription_of_entry(name: str, entry: Mapping[str, Any]) -> Subscription:
+    """The subscription of an entry in a state snapshot."""
+    origin = f"subscription {name!r} in saved state"
+    (subscription,) = parse_stored(entry["text"], origin, entry.get("mappings", ()))
+    return subscription

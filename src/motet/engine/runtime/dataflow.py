@@ -18,7 +18,7 @@ from motet.engine.runtime.emission import NotificationBuilder, emit_solutions, m
 from motet.engine.runtime.processor_state import BackfillResult, Backgrounds, ProcessorState, SharedPlan
 from motet.engine.runtime.record_reader import RecordReader, RecordSlice, slice_at_controls
 from motet.jit.compiled import Ints
-from motet.language.syntax import Subscription
+from motet.language.syntax import Subscription, with_mappings
 from motet.model.batches import NotificationBatch, Records, Triple
 from motet.model.control import ControlState
 from motet.model.timeline import FrontierAfter, LogRecords
@@ -104,7 +104,9 @@ class Dataflow:
     def refuse_cycles(self, subscriptions: Iterable[Subscription]) -> None:
         """Refuse subscriptions whose derived events would feed each other in a cycle, with the active ones."""
         self.update_plan()
-        self.plan.derivations.refuse_cycles(subscriptions, self.state.backgrounds.likely_edge_reasoner)
+        mappings = self.state.controls.mappings
+        registered = [with_mappings(each, mappings) if mappings else each for each in subscriptions]
+        self.plan.derivations.refuse_cycles(registered, self.state.backgrounds.likely_edge_reasoner)
 
     def _process(self, record_slice: RecordSlice, notifications: list[NotificationBatch]) -> None:
         """Match the events of a slice, detect, and emit the notifications."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.match.closure import closed_background
-from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.active_subscription import parse_registered
 from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
 from motet.engine.runtime.emission import emit_solutions, merge_notifications
 from motet.engine.runtime.processor import Processor
@@ -28,7 +28,7 @@ from motet.jit.compiled import Ints
 from motet.language.scope import has_no, is_single_event
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import RECORDS, Records, Triple
-from motet.model.control import ControlState, entailment_of
+from motet.model.control import ControlState, entailment_of, registrations
 from motet.model.records import EVENT, BackgroundChange, SettingsChange, Subscribe, control_records
 from motet.model.timeline import FrontierAfter, FrontierTimeline, LogRecords
 from motet.plan.builder import build_plan
@@ -194,12 +194,7 @@ def derivation_linked(controls: pa.RecordBatch) -> frozenset[str]:
     The records begin with the log; other records than control records are skipped.
     """
     records = list(control_records(controls, Subscribe, BackgroundChange, SettingsChange))
-    subscriptions = [
-        subscription
-        for record in records
-        if isinstance(record, Subscribe)
-        for subscription in parse_stored(record.text, f"subscription {record.name!r} in the log")
-    ]
+    subscriptions = [subscription for each in registrations(records) for subscription in parse_registered(each)]
     if not any(isinstance(subscription.delivery, Construct) for subscription in subscriptions):
         return frozenset()
     state = ControlState().apply_all(records)

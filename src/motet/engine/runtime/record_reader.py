@@ -134,7 +134,8 @@ class RecordReader:
             case Subscribe(name, text, offset):
                 if self._backfilled is not None and (offset not in self._included or name == self._backfilled):
                     return None
-                (subscription,) = parse_stored(text, f"subscription {name!r} in the log")
+                origin = f"subscription {name!r} in the log"
+                (subscription,) = parse_stored(text, origin, state.controls.mappings)
                 return self._subscribe(subscription, offset, self._start(subscription))
             case Unsubscribe(name):
                 if name != self._backfilled:

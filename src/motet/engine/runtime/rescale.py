@@ -16,13 +16,12 @@ import numpy as np
 from motet.engine.detect.construct import DERIVED_BIT
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.table_kernels import first_equal
-from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.active_subscription import subscription_of_entry
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.format import state_error
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
 from motet.jit.compiled import Ints
-from motet.language.syntax import Subscription
 from motet.plan.graph import Plan, Route, RouteKind
 from motet.plan.partitioning import BucketLayout, bucket_of, key_buckets
 
@@ -34,7 +33,7 @@ def rescale(states: Sequence[StateSnapshot], layout: BucketLayout) -> list[State
     """The states of all buckets of one log, in order, as the states of all buckets of another layout."""
     merged = _merge(states)
     tables = list(_tables(merged, Processor.restore(merged, layout=layout), layout))
-    subscriptions = {name: _subscription(name, entry) for name, entry in merged.subscriptions.items()}
+    subscriptions = {name: subscription_of_entry(name, entry) for name, entry in merged.subscriptions.items()}
     holders = {name: set(layout.holders(subscription)) for name, subscription in subscriptions.items()}
     return [
         _bucket_state(merged, tables, {name for name in holders if bucket in holders[name]}, bucket)
@@ -162,8 +161,3 @@ def _bucket_state(
         subscriptions={name: entry for name, entry in merged.subscriptions.items() if name in names},
         rows=canonical_rows(merged.rows.with_tables(held)),
     )
-
-
-def _subscription(name: str, entry: Mapping[str, Any]) -> Subscription:
-    (subscription,) = parse_stored(entry["text"], f"subscription {name!r} in saved state")
-    return subscription

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from motet.engine.match.closure import closed_background
-from motet.engine.runtime.active_subscription import parse_stored
+from motet.engine.runtime.active_subscription import parse_registered
 from motet.jobs.verify import LINK_OFFSETS, Comparison, TableRow, compare, digest, link_count, recompute, table_rows
 from motet.lake import Snapshot
 from motet.lake.segments import read_rows
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
-from motet.model.control import ControlState
+from motet.model.control import ControlState, registrations
 from motet.model.records import BackgroundChange, SettingsChange, Subscribe
 from motet.plan.builder import build_plan
 from motet.plan.derivation_edges import derivation_edges
@@ -141,11 +141,7 @@ def _registered(snapshot: Snapshot) -> tuple[list[tuple[str, Subscription]], fro
     """All subscriptions that were ever registered in the log, and the background and entailment before the first."""
     kinds = (Subscribe, BackgroundChange, SettingsChange)
     records = list(snapshot.control_records(*kinds, stop=snapshot.notifications_end))
-    registered = [
-        (record.name, parse_stored(record.text, f"subscription {record.name!r} in the log")[0])
-        for record in records
-        if isinstance(record, Subscribe)
-    ]
+    registered = [(each.subscribe.name, parse_registered(each)[0]) for each in registrations(records)]
     state = ControlState().apply_all(records)
     return registered, state.fix_edge_background(), state.edge_entailment
 
