@@ -70,3 +70,13 @@ def test_deep_documents_are_rendered_in_part() -> None:
     again = lift_generic(etree.fromstring(rendered.document), iri)
     assert set(again) == set(triples) - set(rendered.left_out)
     assert 90 < len(rendered.left_out) < 110
+
+
+def test_a_namespace_with_a_fragment_is_encoded() -> None:
+    """An IRI has one #: with another one it would be no name, and nothing could be rendered."""
+    triples = lift_generic(etree.fromstring('<o xmlns="http://a/#sn/b"/>'), "urn:e")
+    assert triples == [
+        ("<urn:e>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<urn:xml:http%3A%2F%2Fa%2F%23sn%2Fb#o>")
+    ]
+    assert lift_generic(etree.fromstring(render_generic("urn:e", triples).document), "urn:e") == triples
+    assert render_generic("urn:e", [("<urn:e>", "<urn:a#b#c>", '"x"')]).left_out == [("<urn:e>", "<urn:a#b#c>", '"x"')]

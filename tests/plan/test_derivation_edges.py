@@ -197,14 +197,17 @@ SUBSCRIPTION of-another-root EVENT r : <urn:D> XML { /<e/> } WHEN r
 @pytest.mark.parametrize(
     ("mapping", "consumers"),
     [
-        ("event: {root: d, class: urn:D}", ["of-both", "of-rdf"]),
+        ("event: {root: d, class: urn:D}\nproperties: {p: urn:p}", ["of-both", "of-rdf"]),
         ("event: {class: urn:D}\nproperties: {p: urn:p}", ["of-both", "of-rdf"]),
+        ("event: {class: '{p}'}\nproperties: {p: urn:p}", ["of-both", "of-rdf"]),
         ("generic", ["of-both", "of-rdf"]),
-        ("event: {root: e, class: urn:D}", []),
+        ("event: {root: d, class: urn:D}\nproperties: {p: urn:q}", ["of-both"]),
+        ("event: {root: d}\nproperties: {p: {property: urn:q, properties: {p: urn:p}, class: urn:D}}", []),
+        ("event: {root: e, class: urn:D}\nproperties: {p: urn:p}", []),
     ],
 )
 def test_a_clause_that_makes_documents_feeds_rdf_if_a_mapping_may_lift_them(mapping: str, consumers: list[str]) -> None:
-    """“and an RDF leaf when the mapping may lift its root element”: the mapping of the subscription's registration."""
+    """The class and the properties that the leaf requires must be those of a mapping for the root element."""
     subscriptions = [with_mappings(each, (mapping,)) for each in parse(LIFTING)]
     assert [edge.consumer for edge in derivation_edges(build_plan(subscriptions))] == consumers
     assert derivation_edges(build_plan(parse(LIFTING))) == ()

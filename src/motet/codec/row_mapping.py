@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from motet.model.errors import LimitError, UsageError
-from motet.model.terms import XSD
+from motet.model.terms import RDF_TYPE, XSD, iri
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
@@ -174,6 +174,11 @@ class RowMapping:
         """The columns that must be there."""
         return frozenset(name for name, is_optional in self._named() if not is_optional)
 
+    def possible_triples(self) -> Iterator[tuple[str, str, str]]:
+        """The triples that it may lift from a document: ``?this`` is the event, other variables stand for any term."""
+        yield from _possible_triples("?this", self.classes, self.properties)
+        yield from (("?this", iri(time.property), "?value") for time in self.times)
+
     def _named(self) -> Iterator[tuple[str, bool]]:
         for template in (*filter(None, [self.id]), *self.classes):
             yield from ((name, False) for name in template.columns)
@@ -181,6 +186,17 @@ class RowMapping:
         for each in self.properties:
             yield each.column, each.optional
             yield from ((name, each.optional) for name in (each.iri.columns if each.iri else ()))
+
+
+def _possible_triples(
+    subject: str, classes: Sequence[IriTemplate], properties: Sequence[PropertyColumn]
+) -> Iterator[tuple[str, str, str]]:
+    for class_ in classes:
+        yield subject, RDF_TYPE, "?value" if class_.columns else iri(class_.text)
+    for each in properties:
+        yield subject, iri(each.property), "?value"
+        if each.node is not None:
+            yield from _possible_triples("?node", each.node.classes, each.node.properties)
 
 
 MappingInput = RowMapping | Mapping[str, object] | str | Path  # a mapping, its structure, its text or its path

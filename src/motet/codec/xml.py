@@ -8,7 +8,7 @@ interval from the message or the commit (language page, sections 8 and 14).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from lxml import etree
@@ -110,15 +110,16 @@ def mapping_text(mapping: MappingInput) -> str:
     return text
 
 
-def may_lift(root: str | None, mappings: Sequence[str]) -> bool:
-    """Whether one of these mappings of a lake is for documents with this root element; None stands for any name.
+def mappings_for(root: str | None, mappings: Sequence[str]) -> Iterator[RowMapping]:
+    """Those of the mappings of a lake that are for documents with this root element; None stands for any name.
 
     >>> orders = "event: {root: order, class: urn:Order}"
-    >>> may_lift("order", [orders]), may_lift("bill", [orders]), may_lift("bill", [orders, "generic"])
-    (True, False, True)
+    >>> [mapping.source for mapping in mappings_for("bill", [orders, "generic"])]
+    ['generic']
     """
-    compiled = map(stored_mapping, mappings)
-    return any(each.is_generic or root is None or document_mapping(each).root in (None, root) for each in compiled)
+    for each in map(stored_mapping, mappings):
+        if each.is_generic or root is None or document_mapping(each).root in (None, root):
+            yield each
 
 
 @lru_cache(maxsize=1024)

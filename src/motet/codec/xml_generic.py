@@ -109,7 +109,8 @@ def _name_iri(tag: str, *, is_attribute: bool = False) -> str:
     if not name.namespace:
         return GENERIC_NAMESPACE + local
     namespace = name.namespace
-    if not ABSOLUTE_IRI.fullmatch(namespace) or is_reserved(namespace):
+    has_fragment = "#" in namespace[:-1]  # an IRI has one # at most
+    if has_fragment or not ABSOLUTE_IRI.fullmatch(namespace) or is_reserved(namespace):
         namespace = f"{GENERIC_NAMESPACE}{quote(namespace, safe='')}"
     return namespace + local if namespace.endswith(("#", "/", ":")) else f"{namespace}#{local}"
 
@@ -189,7 +190,7 @@ def _tag(term: str) -> str | None:
     iri = terms.iri_value(term)
     split = max(iri.rfind(mark) for mark in "#/:") + 1
     namespace, local = iri[:split], iri[split:]
-    if not _TAG.fullmatch(local) or iri == _TEXT_PROPERTY:
+    if not _TAG.fullmatch(local) or iri == _TEXT_PROPERTY or "#" in namespace[:-1]:
         return None
     mark = "@" * local.startswith("@")
     name = local.removeprefix("@")

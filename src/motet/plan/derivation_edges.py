@@ -1,20 +1,21 @@
 """Derivation edges: which CONSTRUCT clauses feed which leaves of other subscriptions, for a plan or incrementally.
 
 A clause feeds a leaf when each triple that all matches of the leaf require may be one of the template's triples, or
-follow from one, or from the background (language page, sections 8 and 12). A clause that makes documents feeds a leaf
-over RDF when a mapping may lift their root element. No subscription feeds itself, and cycles are refused. In a template
+follow from one, or from the background (language page, sections 8 and 12). The triples of a clause that makes documents
+are those that a mapping may lift from them. No subscription feeds itself, and cycles are refused. In a template
 ``?this`` is the derived event; its other variables stand for any term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from motet.codec.xml import may_lift
+from motet.codec.xml import mappings_for
 from motet.language.scope import xml_variables
 from motet.language.syntax import Construct, Subscription, Template, XmlTemplate
 from motet.model.errors import UsageError
+from motet.model.terms import RDF_TYPE
 from motet.ontology.entailment import Entailment, Reasoner
 from motet.plan.graph import Kind, Plan
 from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates, XmlLeafPredicates, normalise
@@ -88,7 +89,7 @@ class RequiredElement:
     """
 
     names: frozenset[str]
-    has_class: bool
+    classes: RequiredTriples
     is_anchored: bool
 
 
@@ -119,19 +120,20 @@ class TemplateTriples:
 @dataclass(frozen=True, slots=True)
 class TemplateDocument:
     """The XML documents derived by a clause: the names of their root and of all their elements, whether variables may
-    insert others, and whether a mapping may lift triples from them.
+    insert others, and the triples that mappings may lift from them.
     """
 
     root: str | None  # None: any name
     names: frozenset[str]
     has_variables: bool
-    is_lifted: bool
+    lifted: tuple[TemplateTriples, ...]  # by each mapping that may be for them
+    is_generic: bool  # the generic mapping may lift them
 
     def may_match(self, required: Required) -> bool:
         """Whether a leaf may match the derived documents."""
         if not isinstance(required, RequiredElement):
-            return self.is_lifted or not required
-        if required.has_class and not self.is_lifted:
+            return self._may_have(required)
+        if not self._may_have(required.classes):
             return False
         if not required.names:
             return True
@@ -139,13 +141,16 @@ class TemplateDocument:
             return self.root is None or self.root in required.names
         return self.has_variables or not required.names.isdisjoint(self.names)
 
+    def _may_have(self, required: RequiredTriples) -> bool:
+        return not required or self.is_generic or any(triples.may_match(required) for triples in self.lifted)
+
 
 def template_triples(subscription: Subscription, reasoner: Reasoner) -> list[TemplateTriples | TemplateDocument]:
     """What the events of each CONSTRUCT clause may have."""
     delivery = subscription.delivery
     return (
         [
-            _template_document(template, xml_variables(subscription))
+            _template_document(template, xml_variables(subscription), reasoner)
             if isinstance(template, XmlTemplate)
             else _template_triples(template, reasoner)
             for template in delivery.templates
@@ -159,7 +164,8 @@ def required_triples(leaf: LeafPredicates) -> Required:
     """What every match of a leaf has."""
     if isinstance(leaf, XmlLeafPredicates):
         block = parse_block(leaf.block)
-        return RequiredElement(frozenset(block.element.names), bool(leaf.classes), block.is_anchored)
+        classes = tuple(Triple(f"?{EVENT_VARIABLE}", RDF_TYPE, name) for name in leaf.classes)
+        return RequiredElement(frozenset(block.element.names), classes, block.is_anchored)
     return tuple(_required(leaf.algebra()))
 
 
@@ -179,7 +185,7 @@ def _edges(plan: Plan, reasoner: Reasoner) -> Iterator[DerivationEdge]:
                     )
 
 
-def _template_document(template: XmlTemplate, xml: frozenset[str]) -> TemplateDocument:
+def _template_document(template: XmlTemplate, xml: frozenset[str], reasoner: Reasoner) -> TemplateDocument:
     """``xml`` are the variables that may stand for elements."""
     tree = template.tree
     names, has_variables = set(), False
@@ -188,15 +194,19 @@ def _template_document(template: XmlTemplate, xml: frozenset[str]) -> TemplateDo
         has_variables |= isinstance(element.name, TemplateVariable) or not xml.isdisjoint(inserted)
         names |= {element.name} if isinstance(element.name, str) else set()
     root = tree.name if isinstance(tree.name, str) else None
-    return TemplateDocument(root, frozenset(names), has_variables, may_lift(root, template.mappings))
+    mappings = list(mappings_for(root, template.mappings))
+    lifted = tuple(_closed(each.possible_triples(), reasoner) for each in mappings if not each.is_generic)
+    return TemplateDocument(root, frozenset(names), has_variables, lifted, len(lifted) < len(mappings))
 
 
 def _template_triples(template: Template, reasoner: Reasoner) -> TemplateTriples:
-    triples = [
-        (_placeholder(triple.subject), _placeholder(str(triple.predicate)), _placeholder(triple.object))
-        for triple in template.triples
-    ]
-    return TemplateTriples(frozenset(reasoner.close(triples)), reasoner.background)
+    return _closed(((triple.subject, str(triple.predicate), triple.object) for triple in template.triples), reasoner)
+
+
+def _closed(triples: Iterable[TemplateTriple], reasoner: Reasoner) -> TemplateTriples:
+    """Triples with variables, and what follows from them."""
+    with_placeholders = [(_placeholder(s), _placeholder(p), _placeholder(o)) for s, p, o in triples]
+    return TemplateTriples(frozenset(reasoner.close(with_placeholders)), reasoner.background)
 
 
 def _placeholder(term: str) -> str:

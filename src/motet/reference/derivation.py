@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from motet.codec.options import stored_mapping
-from motet.codec.row_mapping import RowMapping
 from motet.codec.xml_mapping import document_mapping
 from motet.language.syntax import Event, Subscription, Template, XmlTemplate
 from motet.model.terms import RDF_TYPE, iri
@@ -76,11 +75,11 @@ def feeds(
     """Whether the events of a template may match a leaf.
 
     “An XML clause feeds an XML block when the block's outermost name occurs in its template or may be inserted by a
-    variable”: one of ``xml``; “and an RDF leaf when the mapping may lift its root element.” An anchored block must have
-    the name of the template's root.
+    variable”: one of ``xml``; an RDF leaf when a mapping for its root may lift the required triples. An anchored block
+    must have the name of the template's root.
     """
     if isinstance(template, XmlTemplate):
-        return _document_feeds(template, event, xml)
+        return _may_be_lifted(template, event, background) and _document_feeds(template, event, xml)
     if event.xml is not None:
         return False
     available = background.closure_with(frozenset(_template_triples(template)))
@@ -90,11 +89,8 @@ def feeds(
 
 
 def _document_feeds(template: XmlTemplate, event: Event, xml: frozenset[str]) -> bool:
-    is_lifted = any(_is_for_root(stored_mapping(text), template) for text in template.mappings)
     if event.xml is None:
-        return is_lifted or not _required_triples(event)
-    if event.class_iri is not None and not is_lifted:
-        return False
+        return True
     outermost = event.xml.tree.element.names
     if event.xml.tree.is_anchored and outermost:
         root = template.tree.name
@@ -108,9 +104,25 @@ def _document_feeds(template: XmlTemplate, event: Event, xml: frozenset[str]) ->
     return inserts_elements or not outermost or has_name
 
 
-def _is_for_root(mapping: RowMapping, template: XmlTemplate) -> bool:
+def _may_be_lifted(template: XmlTemplate, event: Event, background: BackgroundGraph) -> bool:
+    """Whether a mapping may lift the triples that a leaf requires: of a block those of its class."""
+    required = _required_triples(event)
+    if not required:
+        return True
     root = template.tree.name
-    return mapping.is_generic or isinstance(root, TemplateVariable) or document_mapping(mapping).root in (None, root)
+    for mapping in map(stored_mapping, template.mappings):
+        if mapping.is_generic:
+            return True
+        if isinstance(root, TemplateVariable) or document_mapping(mapping).root in (None, root):
+            triples = [(_as_placeholder(s), p, _as_placeholder(o)) for s, p, o in mapping.possible_triples()]
+            available = background.closure_with(frozenset(triples))
+            if all(any(_may_match(triple, each, event.name) for each in available) for triple in required):
+                return True
+    return False
+
+
+def _as_placeholder(term: str) -> str:
+    return f"{_PLACEHOLDER}{term[1:]}>" if term.startswith("?") else term
 
 
 def inserted_as_xml(subscription: Subscription) -> frozenset[str]:
