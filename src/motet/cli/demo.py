@@ -1,4 +1,4 @@
-"""`motet demo`: run the building demo: publish a day of events and show the notifications live."""
+"""`motet demo`: run the demo: publish a day of events in a building, with orders, and show the notifications live."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from motet.cli import output
-from motet.model.errors import UsageError
+from motet.model.errors import DecodeError, UsageError
 from motet.model.notifications import Notification
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from motet.embedded.cloud import Cloud
 
-HELP = "run the building demo: a day of events, and its notifications as a live table"
+HELP = "run the demo: a day of events in a building (RDF) with orders and payments (XML), notifications as a live table"
 EXAMPLES = """\
   motet demo
   motet demo --events 50000 --seed 7 --directory big-day
@@ -28,6 +28,7 @@ EXAMPLES = """\
 """
 MARKER_FILE = "made-by-motet-demo"
 TABLE_ROWS = 14
+SLOTS = 8  # of the day, published one after the other
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,25 +47,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import motet
-    from motet.demo import building
+    from motet.demo import building, orders
 
     directory = _empty_directory(Path(args.directory))
-    paths = building.write_events(directory / "events", events=max(args.events, 1), seed=args.seed)
-    for path in (building.ontology_path(), building.subscriptions_path(), building.composite_path()):
+    building.write_events(directory / "events", events=max(args.events, 1), seed=args.seed, files=SLOTS)
+    orders.write_documents(directory / "events", seed=args.seed, files=SLOTS)
+    texts = [building.subscriptions_path(), building.composite_path(), *orders.subscription_paths()]
+    for path in (building.ontology_path(), orders.mapping_path(), *texts):
         shutil.copy(path, directory)
+    ontology, mappings = [building.ontology_path()], [orders.mapping_path()]
     launched = time.perf_counter()
     output.warn(f"starting the {args.engine} engine ...")
     with (
-        motet.open(directory / "lake", engine=args.engine, ontology=[building.ontology_path()]) as cloud,
+        motet.open(directory / "lake", engine=args.engine, ontology=ontology, mappings=mappings) as cloud,
         NotificationBoard(live=not args.json) as board,
     ):
-        cloud.subscribe(building.subscriptions_path().read_text(), board.show)
-        cloud.subscribe(building.composite_path().read_text(), board.show)
+        for path in texts:
+            cloud.subscribe(path.read_text(), board.show, syntax=path.suffix[1:])
         cloud.flush()
         started = time.perf_counter()
-        board.publish(cloud, paths[:1])  # Spark compiles and starts its workers with the first batch
+        board.publish(cloud, directory / "events", range(1))  # Spark starts its workers with the first batch
         warmed_up = time.perf_counter()
-        later_events = board.publish(cloud, paths[1:])
+        later_events = board.publish(cloud, directory / "events", range(1, SLOTS))
         finished = time.perf_counter()
     timing = {
         "startup_seconds": round(started - launched, 1),
@@ -96,11 +100,16 @@ class NotificationBoard:
             self._display.stop()
             print()
 
-    def publish(self, cloud: Cloud, paths: Sequence[Path]) -> int:
-        """Publish files, wait until their notifications are delivered, and return the number of events."""
+    def publish(self, cloud: Cloud, directory: Path, slots: Iterable[int]) -> int:
+        """Publish the files of each slot of the day as one load, in the order of the ends of its events; wait until the
+        notifications are delivered, and return the number of events.
+        """
+        from motet.connectors.ingestion import ingest_files
+
         before = self.events
-        for path in paths:
-            self.events += cloud.publish(path.read_bytes()).accepted
+        for slot in slots:
+            paths = [str(path) for path in sorted(directory.glob(f"{slot:02}-*"))]
+            self.events += sum(result.accepted for result in ingest_files(cloud.lake, paths, _refuse))
         cloud.flush()
         return self.events - before
 
@@ -112,6 +121,12 @@ class NotificationBoard:
         rows = [_row(json.loads(line)) for line in self.lines[-TABLE_ROWS:]]
         headers = ["time", "subscription", "bindings"]
         return output.make_table(rows, headers=headers, title=title, title_justify="left", min_width=100)
+
+
+def _refuse(rejected: Sequence[DecodeError]) -> None:
+    """No event of the demo is rejected."""
+    for error in rejected:
+        raise error
 
 
 def _row(notification: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -151,6 +166,7 @@ def _report(args: argparse.Namespace, directory: Path, board: NotificationBoard,
     output.print_fields(fields)
     print(
         f"\nTry next:\n  motet inspect --lake {directory / 'lake'}\n"
-        f"  motet run --subscriptions {directory}/*.motet --ontology {directory}/building.ttl "
-        f"--events {directory}/events/*.nq"
+        f"  motet run --subscriptions {directory}/building.motet {directory}/combined.motet "
+        f"--ontology {directory}/building.ttl --events {directory}/events/*.nq\n"
+        f"  motet run --syntax exmlql --subscriptions {directory}/orders.exmlql --events {directory}/events/*.xml"
     )

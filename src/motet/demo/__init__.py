@@ -1,1 +1,1 @@
-"""The building demo: an ontology, subscriptions and a seeded generator of a day of events."""
+"""The demo: a day in a building as RDF and its orders as XML, with an ontology, a mapping and subscriptions."""

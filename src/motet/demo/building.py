@@ -58,14 +58,20 @@ def composite_path() -> Path:
 
 
 def write_events(directory: Path, *, events: int = 6000, seed: int = 1, files: int = 8) -> list[Path]:
-    """Write the day as several N-Quads files in time order and return their paths."""
+    """Write the day as several N-Quads files, one for each slot of the day, and return their paths."""
     directory.mkdir(parents=True, exist_ok=True)
-    lines = list(day(events=events, seed=seed))
-    size = math.ceil(len(lines) / files)
-    paths = [directory / f"building-{index:02}.nq" for index in range(files)]
-    for index, path in enumerate(paths):
-        path.write_text("".join(lines[index * size : (index + 1) * size]), encoding="utf-8")
+    texts: list[list[str]] = [[] for _ in range(files)]
+    for end, text in _timed_day(events, seed):
+        texts[slot_of(end, files)].append(text)
+    paths = [directory / f"{slot:02}-building.nq" for slot in range(files)]
+    for path, slot_texts in zip(paths, texts, strict=True):
+        path.write_text("".join(slot_texts), encoding="utf-8")
     return paths
+
+
+def slot_of(end: int, slots: int) -> int:
+    """The slot of an event, of a number of equal ones in the day; the last one also has what ends after midnight."""
+    return min((end - MIDNIGHT) * slots // UNITS["d"], slots - 1)
 
 
 def day(*, events: int = 6000, seed: int = 1) -> Iterator[str]:
@@ -75,11 +81,16 @@ def day(*, events: int = 6000, seed: int = 1) -> Iterator[str]:
     >>> "http://example.org/building/event/000001" in first
     True
     """
+    return (text for _, text in _timed_day(events, seed))
+
+
+def _timed_day(events: int, seed: int) -> Iterator[tuple[int, str]]:
+    """The end and the N-Quads text of each event."""
     rng = random.Random(seed)  # noqa: S311  (sample data, not a secret)
     readings = list(_readings(rng, events))
     happenings = sorted([*readings, *_doors(rng, events // 20), *_incidents()], key=lambda h: (h.end, h.start, h.kind))
     for index, happening in enumerate(happenings, 1):
-        yield _nquads(f"{EVENT}{index:06}", happening)
+        yield happening.end, _nquads(f"{EVENT}{index:06}", happening)
 
 
 def _readings(rng: random.Random, events: int) -> Iterator[Happening]:

@@ -127,7 +127,7 @@ properties:
   p: {{property: ex:says, optional: {random.choice(("true", "true", "false"))}}}
   i: {{property: ex:room, optional: true}}
   "@k": {{property: ex:k, optional: true}}
-  .: {{property: ex:near, optional: true}}
+  .: {{property: ex:says, optional: true}}
 """
         for name in DERIVED
     ]

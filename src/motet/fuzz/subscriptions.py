@@ -58,7 +58,7 @@ BODIES = (
     "?{e} ex:cause ?e1",  # another event, or the event itself
     "OPTIONAL {{ ?{e} ex:cause ?e2 }}",
 )
-LIFTED_BODIES = ("", "", "?{e} ex:k ?v_{e}", "?{e} ex:says ?v_{e}", "?{e} ex:k ?k", "?{e} ex:near ?room")
+LIFTED_BODIES = ("", "", "?{e} ex:k ?v_{e}", "?{e} ex:says ?v_{e}", "?{e} ex:k ?k", "?{e} ex:room ?room")
 FREQUENT = 5  # number of bodies at the head that are used most often
 TIMES = " DURING ?from_{e} ?to_{e}"
 
