@@ -10,7 +10,7 @@ import pytest
 
 from motet.cli import explain
 from motet.lake import Lake
-from motet.model.errors import SubscriptionError, UsageError
+from motet.model.errors import LimitError, SubscriptionError, UsageError
 
 TEXT = "SUBSCRIPTION {} EVENT {} : <urn:C> WHEN {} SIGNAL"
 
@@ -100,3 +100,56 @@ def test_when_notifications_come(
     assert run(str(tmp_path / "s.motet"), "--lake", str(tmp_path / "lake")) == 0
     printed = capsys.readouterr().out
     assert "notified at once" in printed or "notified when a tick has passed its last event" in printed
+
+
+PAY = """
+WHERE $p : <person><name></name> ELEMENT_AS $n <number>$pn</number></person>, $o : <order><pn>$pn</pn></order>,
+      $p BEFORE $o WITHIN 1 d
+CONSTRUCT <result><pn>$pn</pn>$n</result>
+"""
+DOCUMENTS = {
+    "p.xml": '<person xmlns:m="urn:motet:ns#" m:start="2026-01-01T00:00:00Z"><name>Li</name><number>4</number></person>',
+    "o.xml": '<order xmlns:m="urn:motet:ns#" m:start="2026-01-01T00:00:01Z"><pn>4</pn></order>',
+}
+
+
+@pytest.mark.parametrize(
+    ("events", "values"),
+    [
+        (["p.xml"], ["false", "false", "false", "true, 1 occurrence", "false"]),
+        (["p.xml", "o.xml"], ["true, 1 notification", *["true, 1 occurrence"] * 4]),
+    ],
+)
+def test_over_events_the_composition_tree_has_truth_values(
+    events: list[str], values: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CONSTRUCT is the root; a node is true if it has an occurrence, the root if there is a notification."""
+    for name, text in {**DOCUMENTS, "pay.exmlql": PAY}.items():
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in events]
+    assert run(str(tmp_path / "pay.exmlql"), "--syntax", "exmlql", "--events", *paths) == 0
+    root, within, before, person, order = values
+    assert capsys.readouterr().out == (
+        "query: recent\n"
+        f"└─ CONSTRUCT  {root}\n"
+        "   │     <result><pn>$pn</pn>$n</result>\n"
+        f"   └─ WITHIN 1 d  {within}\n"
+        f"      └─ BEFORE  {before}\n"
+        f"         ├─ EVENT p  {person}\n"
+        f"         └─ EVENT o  {order}\n"
+    )
+    assert run(str(tmp_path / "pay.exmlql"), "--syntax", "exmlql", "--json", "--events", *paths) == 0
+    [tree] = json.loads(capsys.readouterr().out)["subscriptions"]
+    assert (tree["notifications"] == 1, tree["pattern"]["true"]) == (len(events) == 2, len(events) == 2)
+
+
+def test_composition_trees_are_for_few_events_and_without_a_lake(tmp_path: Path, files: list[str]) -> None:
+    """The reference engine is slow; what has no meaning is refused."""
+    events = tmp_path / "events.nq"
+    events.write_text("".join(f'<urn:e:{n}> <urn:p> "{n}" <urn:e:{n}> .\n' for n in range(2001)))
+    with pytest.raises(LimitError, match="more than 2000 events"):
+        run(*files, "--events", str(events))
+    with pytest.raises(UsageError, match="--events shows composition trees"):
+        run(*files, "--dot", "--events", str(events))
+    with pytest.raises(UsageError, match="--map is for the documents of --events"):
+        run(*files, "--map", "generic")

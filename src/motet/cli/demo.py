@@ -47,15 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import motet
-    from motet.demo import building, orders
+    from motet.demo import building
 
     directory = _empty_directory(Path(args.directory))
     building.write_events(directory / "events", events=max(args.events, 1), seed=args.seed, files=SLOTS)
-    orders.write_documents(directory / "events", seed=args.seed, files=SLOTS)
-    texts = [building.subscriptions_path(), building.composite_path(), *orders.subscription_paths()]
-    for path in (building.ontology_path(), orders.mapping_path(), *texts):
+    building.write_orders(directory / "events", seed=args.seed, files=SLOTS)
+    texts = [building.subscriptions_path(), building.composite_path(), *building.order_paths()]
+    for path in (building.ontology_path(), building.mapping_path(), *texts):
         shutil.copy(path, directory)
-    ontology, mappings = [building.ontology_path()], [orders.mapping_path()]
+    ontology, mappings = [building.ontology_path()], [building.mapping_path()]
     launched = time.perf_counter()
     output.warn(f"starting the {args.engine} engine ...")
     with (

@@ -6,7 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.cli.arguments import add_ontology_files, add_syntax_argument, load_ontology
+from motet.cli.arguments import (
+    add_map_argument,
+    add_ontology_files,
+    add_syntax_argument,
+    load_ontology,
+    read_mapping,
+)
 from motet.cli.query import add_history_arguments, complete_notifications, history_options
 from motet.model.errors import UsageError
 
@@ -16,7 +22,8 @@ if TYPE_CHECKING:
 HELP = "show the plan of subscriptions, or the SQL, zones and bytes of a query over a lake"
 EXAMPLES = """\
   motet explain fire.motet
-  motet explain fire.motet --lake building                 # with the lateness of a lake
+  motet explain fire.motet --lake building                 # with the lateness and the mappings of a lake
+  motet explain pay.exmlql --syntax exmlql --events *.xml  # which operators and EVENTs are true over these events
   motet explain *.motet --json
   motet explain fire.motet --svg plan.svg
   motet explain fire.motet --dot | dot -Tpdf > plan.pdf
@@ -33,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the lake that is queried, or whose lateness decides when notifications come (5 s)",
     )
+    parser.add_argument(
+        "--events",
+        nargs="+",
+        metavar="FILE",
+        help="event files: show instead which operators and EVENTs of each subscription are true over their events",
+    )
+    add_map_argument(parser)
     add_history_arguments(parser.add_argument_group("what an explained query sees"))
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, with times in microseconds")
@@ -62,14 +76,20 @@ def run(args: argparse.Namespace) -> int:
             "--as-of, --from, --to and --entailment are for queries", advice="Leave them out, or give --query."
         )
     from motet.jobs.subscription_files import load_subscriptions
+    from motet.language.syntax import with_mappings
     from motet.model.control import entailment_of
     from motet.ontology.entailment import Entailment, Reasoner
     from motet.plan.builder import build_plan
 
-    plan = build_plan(load_subscriptions(args.files, syntax=args.syntax))
+    if args.events is not None:
+        return _explain_over_events(args)
+    if args.map is not None:
+        raise UsageError("--map is for the documents of --events", advice="Leave it out, or give --events.")
+    settings = _settings(args.lake)
+    subscriptions = load_subscriptions(args.files, syntax=args.syntax)
+    plan = build_plan([with_mappings(each, settings.mappings) for each in subscriptions])
     ontology = frozenset(load_ontology(args).triples)
     reasoner = Reasoner(ontology, Entailment(entailment_of(ontology)))
-    settings = _settings(args.lake)
     if args.json:
         from motet.plan.explain import explain_json
 
@@ -86,6 +106,25 @@ def run(args: argparse.Namespace) -> int:
         from motet.plan.explain import explain_text
 
         print(explain_text(plan, reasoner, settings=settings), end="")
+    return 0
+
+
+def _explain_over_events(args: argparse.Namespace) -> int:
+    """Print the composition trees of the subscriptions over the events of files."""
+    from motet.jobs.run import compose, load_job
+
+    if args.lake is not None or args.dot or args.svg is not None:
+        raise UsageError(
+            "--events shows composition trees, as text or with --json", advice="Leave out --lake, --dot and --svg."
+        )
+    job = load_job(
+        args.files, args.events, ontology=load_ontology(args), syntax=args.syntax, mapping=read_mapping(args)
+    )
+    compositions, notifications = compose(job, output.Rejections(None))
+    if args.json:
+        output.print_json({"subscriptions": compositions.to_json(job.subscriptions, notifications)})
+    else:
+        print("\n".join(compositions.lines(job.subscriptions, notifications)).rstrip("\n"))
     return 0
 
 

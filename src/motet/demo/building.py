@@ -1,4 +1,4 @@
-"""Generates a day of events in a small office building, as N-Quads, from a seed.
+"""Generates a day of events in a small office building from a seed: readings and alarms as N-Quads, orders as XML.
 
 The readings follow the hours of work (occupancy, temperature, air quality). Five incidents are added: a fire drill in
 the morning with real smoke shortly before it, a cooling failure in the server room, burnt toast, a real fire in the
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.times import UNITS, format_datetime, parse_datetime
+from motet.model.xml_document import MOTET_NAMESPACE
 
 BLD = "http://example.org/building#"
 ROOM = "http://example.org/building/room/"
@@ -30,6 +31,10 @@ MIDNIGHT = parse_datetime("2026-11-16T00:00:00Z")
 RESULT_TIME = "<http://www.w3.org/ns/sosa/resultTime>"
 STARTED = "<http://www.w3.org/ns/prov#startedAtTime>"
 ENDED = "<http://www.w3.org/ns/prov#endedAtTime>"
+
+ORDERS = 20
+UNPAID_SHARE = 0.15
+PRICES = {"coffee": 240, "tea": 210, "cake": 380}  # cents
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,16 @@ def subscriptions_path() -> Path:
 def composite_path() -> Path:
     """Composite subscriptions."""
     return Path(str(files("motet.demo") / "combined.motet"))
+
+
+def order_paths() -> tuple[Path, Path]:
+    """Subscriptions to orders, in EXML-QL and in the language of Motet."""
+    return Path(str(files("motet.demo") / "orders.exmlql")), Path(str(files("motet.demo") / "orders.motet"))
+
+
+def mapping_path() -> Path:
+    """The mapping of the deliveries that are derived from orders."""
+    return Path(str(files("motet.demo") / "orders.yaml"))
 
 
 def write_events(directory: Path, *, events: int = 6000, seed: int = 1, files: int = 8) -> list[Path]:
@@ -190,3 +205,35 @@ def _decimal(value: float) -> str:
 
 def _integer(value: int) -> str:
     return literal(str(value), datatype=XSD + "integer")
+
+
+def write_orders(directory: Path, *, seed: int = 1, files: int = 8) -> None:
+    """Write each order and payment as an XML file whose name begins with its slot of the day."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for time, name, text in orders(seed=seed):
+        (directory / f"{slot_of(time, files):02}-{name}.xml").write_text(text, encoding="utf-8")
+
+
+def orders(*, seed: int = 1) -> Iterator[tuple[int, str, str]]:
+    """The time, name and text of each order of coffee and each payment.
+
+    >>> [(name, text[:6]) for _, name, text in orders()][:2]
+    [('order-101', '<order'), ('payment-101', '<payme')]
+    """
+    rng = random.Random(f"orders {seed}")  # noqa: S311  (sample data, not a secret)
+    for number in range(101, 101 + ORDERS):
+        time = MIDNIGHT + int(rng.uniform(8.5, 17) * UNITS["h"])
+        item, quantity = rng.choice(list(PRICES)), rng.randint(2, 8)
+        room = rng.choice((*MEETING_ROOMS * 2, *OFFICES))
+        content = f'<number>{number}</number><room>{room}</room><item quantity="{quantity}">{item}</item>'
+        yield time, f"order-{number}", _order_document("order", number, time, content)
+        if rng.random() >= UNPAID_SHARE:
+            paid = time + rng.randint(2, 90) * UNITS["min"]
+            amount = f"{PRICES[item] * quantity / 100:.2f}"
+            text = _order_document("payment", number, paid, f"<order>{number}</order><amount>{amount}</amount>")
+            yield paid, f"payment-{number}", text
+
+
+def _order_document(name: str, number: int, time: int, content: str) -> str:
+    attributes = f'm:id="http://example.org/building/{name}/{number}" m:start="{format_datetime(time)}"'
+    return f'<{name} xmlns:m="{MOTET_NAMESPACE}" {attributes}>{content}</{name}>\n'

@@ -313,7 +313,11 @@ def _committed(
     events = [record for record in commit if isinstance(record, reference.EventRecord)]
     if not events:
         return [replace(record, clock=_tick_clock(record, clock)) for record in commit]
-    events = [without_time(event) if random.random() < stamping else event for event in events]
+    stamped = [random.random() < stamping for _ in events]
+    events = [
+        without_time(event) if is_stamped and (event is events[0] or not event.id.startswith(MINTED)) else event
+        for event, is_stamped in zip(events, stamped, strict=True)
+    ]  # the IRI of the first one is made of its content again
     first = events[0]
     if first.id.startswith(MINTED):
         if first.stamped:

@@ -31,13 +31,19 @@ from motet.model.batches import (
     tick_record,
 )
 from motet.model.control import entailment_of
+from motet.model.errors import LimitError
 from motet.model.notification_lines import sorted_lines
 from motet.model.times import END_OF_TIME
 from motet.ontology.entailment import Entailment
 from motet.ontology.load import Ontology
 
 if TYPE_CHECKING:
+    from motet.model.notifications import Notification
+    from motet.provenance.composition import Compositions
     from motet.reference import Record
+    from motet.reference.log import Observe
+
+MAX_COMPOSED_EVENTS = 2_000  # of a composition tree, by the definitions
 
 
 @dataclass(frozen=True)
@@ -171,14 +177,40 @@ def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunS
 
 def run_reference(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunSummary:
     """Evaluate the definitions of the language page directly, which is slow."""
-    from motet.reference import evaluate
-
     files = EventFiles(job, on_rejected)
-    rows = [row for events in files for row in event_rows(events)]
-    entailment = Entailment(job.entailment)
-    notifications = evaluate(list(_log(job, rows)), ontology=job.background, entailment=entailment, lateness=None)
-    batch = notification_batch((notification, 0) for notification in notifications)
+    batch = notification_batch((notification, 0) for notification in _evaluate(job, files))
     return files.summary(write_notifications([batch], sink))
+
+
+def compose(job: BatchJob, on_rejected: OnRejected) -> tuple[Compositions, Counter[str]]:
+    """The composition trees of the subscriptions over the events, and their numbers of notifications by name."""
+    from motet.provenance.composition import Compositions
+
+    compositions, files = Compositions(), EventFiles(job, on_rejected)
+    notifications = _evaluate(job, files, compositions.observe, max_events=MAX_COMPOSED_EVENTS)
+    return compositions, Counter(notification.subscription for notification in notifications)
+
+
+def _evaluate(
+    job: BatchJob,
+    files: EventFiles,
+    observe: Observe = lambda name, pattern, results: None,
+    *,
+    max_events: int | None = None,
+) -> list[Notification]:
+    """The notifications by the reference engine, each once."""
+    from motet.reference import evaluate_emissions
+
+    rows: list[EventRow] = []
+    for events in files:
+        rows += event_rows(events)
+        if max_events is not None and len(rows) > max_events:
+            raise LimitError(
+                f"there are more than {max_events} events", advice="Give fewer: those around a notification."
+            )
+    log, entailment = list(_log(job, rows)), Entailment(job.entailment)
+    emitted = evaluate_emissions(log, ontology=job.background, entailment=entailment, lateness=None, observe=observe)
+    return list(dict.fromkeys(notification for _, notification in emitted))
 
 
 def _log(job: BatchJob, rows: Iterable[EventRow]) -> Iterator[Record]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
+from motet.language.syntax import Construct
 from motet.model.settings import Settings
 from motet.model.times import format_duration
 from motet.ontology.entailment import Reasoner
@@ -65,6 +66,14 @@ class Explanation:
         names = text.variables_text(component.key(last), self.plan.variable_names[last])
         return f"by {names}: {component.reason}"
 
+    def readers(self, producer: str, clause: int) -> list[str]:
+        """The leaves that the derived events of a clause feed."""
+        return [
+            f"[{edge.node}] of {edge.consumer}"
+            for edge in self.derivation_edges
+            if (edge.producer, edge.clause) == (producer, clause)
+        ]
+
     def shared_nodes(self) -> list[int]:
         """The ids of the nodes that several subscriptions use."""
         return [node_id for node_id, users in self.plan.users.items() if len(users) > 1]
@@ -105,7 +114,14 @@ def _subscription(explanation: Explanation, root: Root, displayed: set[int]) -> 
     subscription = root.subscription
     since = f", {text.start_text(root.start)}" if root.start.offset or root.start.since is not None else ""
     yield f"{subscription.name}: {subscription.context.value}, {text.delivery_text(subscription.delivery)}{since}"
-    yield from _tree(explanation, root.node, dict(root.renaming), "", displayed, is_last=True)
+    indent = ""
+    if isinstance(subscription.delivery, Construct):
+        yield "└─ CONSTRUCT"
+        for clause, template in enumerate(subscription.delivery.templates, 1):
+            yield f"   │     {text.template_text(template)}"
+            yield from (f"   │     feeds {reader}" for reader in explanation.readers(subscription.name, clause))
+        indent = "   "
+    yield from _tree(explanation, root.node, dict(root.renaming), indent, displayed, is_last=True)
 
 
 def _tree(

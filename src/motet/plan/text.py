@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from motet.language.syntax import Construct, Delivery, Select
+from motet.language.syntax import Construct, Delivery, Select, Template, XmlTemplate
 from motet.model.terms import RDF_TYPE
 from motet.model.times import format_datetime, format_duration
 from motet.ontology.drawing import short_name
@@ -112,6 +112,15 @@ def delivery_text(clause: Delivery) -> str:
         case Construct(templates):
             return f"CONSTRUCT, {len(templates)} derived event{'s' * (len(templates) > 1)} each"
     return type(clause).__name__.upper()
+
+
+def template_text(template: Template | XmlTemplate) -> str:
+    """The template of a CONSTRUCT clause: its triples, or its element.
+
+    >>> template_text(Template("?this <http://example.org/in> ?room", frozenset({"this", "room"})))
+    '{ ?this in ?room }'
+    """
+    return template.text if isinstance(template, XmlTemplate) else f"{{ {shorten(template.text)} }}"
 
 
 def start_text(start: Start) -> str:
