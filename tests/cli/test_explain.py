@@ -108,7 +108,8 @@ WHERE $p : <person><name></name> ELEMENT_AS $n <number>$pn</number></person>, $o
 CONSTRUCT <result><pn>$pn</pn>$n</result>
 """
 DOCUMENTS = {
-    "p.xml": '<person xmlns:m="urn:motet:ns#" m:start="2026-01-01T00:00:00Z"><name>Li</name><number>4</number></person>',
+    "p.xml": '<person xmlns:m="urn:motet:ns#" m:start="2026-01-01T00:00:00Z">'
+    "<name>Li</name><number>4</number></person>",
     "o.xml": '<order xmlns:m="urn:motet:ns#" m:start="2026-01-01T00:00:01Z"><pn>4</pn></order>',
 }
 

@@ -43,6 +43,7 @@ def detect(  # noqa: PLR0913  (independent options)
     start: str = "start",
     end: str | None = None,
     id: str | None = None,  # noqa: A002  (the usual name)
+    xml: str = "value",
     lateness: str | timedelta | None = None,
     since: datetime | str | None = None,
     buckets: int | None = None,
@@ -59,13 +60,19 @@ def detect(  # noqa: PLR0913  (independent options)
 
         detect(df, "EVENT a { ?a :room ?r ; :celsius ?c FILTER(?c > 50) } WHEN a{3} WITHIN 1 min SELECT ?r")
 
+    An EVENT may have a block instead, ``EVENT p XML { <pay><n>$n</n></pay> }``: it is matched with the document in the
+    column ``xml``, a string or bytes. A row whose document is refused matches no block; the log of the task names it.
+    A pattern that joins blocks runs in one bucket, since a variable of a block is no column to route rows by.
+
     The result has ``start`` and ``end`` of the match, ``events`` (the values of column ``id`` of its rows, random
     without one) and a column for each selected variable. A stream needs a ``lateness``, such as ``"1 min"``, or a
     watermark on its time; `detect_end` has the matches of a stream that ends. NO begins at the instant ``since``, by
     default the least time of the rows; a stream needs one. ``buckets`` is the number of hash partitions, by default
     chosen by the size of the data.
     """
-    prepared = prepare(df, pattern, events=events, by=by, start=start, end=end, id=id, since=since, buckets=buckets)
+    prepared = prepare(
+        df, pattern, events=events, by=by, start=start, end=end, id=id, xml=xml, since=since, buckets=buckets
+    )
     columns, query, times = prepared.columns, prepared.spec.query, prepared.event_columns
     if lateness is not None and not df.isStreaming:
         raise UsageError("a batch has no lateness", advice="leave it out: all rows are there, and none is late")
@@ -118,14 +125,16 @@ def prepare(  # noqa: PLR0913  (independent options)
     start: str,
     end: str | None,
     id: str | None,  # noqa: A002  (the usual name)
+    xml: str,
     since: datetime | str | None,
     buckets: int | None,
 ) -> PreparedQuery:
     """The query of the arguments of `detect`; raises a UsageError for what is wrong."""
     if buckets is not None and (not isinstance(buckets, int) or buckets < 1):
         raise UsageError(f"buckets={buckets!r}", advice="give a whole number from 1 up, or none")
-    columns, event_columns = FrameColumns(df), EventColumns(start, end, id)
+    columns = FrameColumns(df)
     query, conditions = _parse(df, columns, pattern, events, [by] if isinstance(by, str) else list(by))
+    event_columns = EventColumns(start, end, id, xml if query.has_blocks else None)
     check_columns(columns, query, event_columns)
     check_output(query)
     beginning = _beginning(df, query, since)

@@ -38,6 +38,7 @@ def detect_end(  # noqa: PLR0913  (independent options)
     start: str = "start",
     end: str | None = None,
     id: str | None = None,  # noqa: A002  (the usual name)
+    xml: str = "value",
     since: datetime | str | None = None,
     buckets: int | None = None,
     until: datetime | str | None = None,
@@ -55,7 +56,9 @@ def detect_end(  # noqa: PLR0913  (independent options)
     """
     if not df.isStreaming:
         raise UsageError("this DataFrame is not a stream", advice="use detect: in a batch all rows are there")
-    prepared = prepare(df, pattern, events=events, by=by, start=start, end=end, id=id, since=since, buckets=buckets)
+    prepared = prepare(
+        df, pattern, events=events, by=by, start=start, end=end, id=id, xml=xml, since=since, buckets=buckets
+    )
     state = _read_state(df.sparkSession, str(checkpoint)).coalesce(prepared.buckets)
     _check(state, prepared.spec, prepared.buckets, str(checkpoint))
     last = END_OF_TIME if until is None else instant_of(until, "until")

@@ -31,7 +31,7 @@ from motet.spark.frames.query import (
     parse_pattern,
     parse_subscriptions,
 )
-from motet.spark.frames.rows import END, ID, START, role_name, text_name
+from motet.spark.frames.rows import DOCUMENT, END, ID, START, role_name, text_name
 from motet.spark.frames.run import MATCHES, TaskSpec, detect_sorted
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ BATCH_ROWS = 65_536
 FrameCondition = str | Callable[[Any], object] | Sequence[bool]  # for DataFrame.eval, of the DataFrame, or its values
 
 
-def detect_pandas(
+def detect_pandas(  # noqa: PLR0913  (independent options)
     frame: pd.DataFrame,
     pattern: str,
     *,
@@ -51,6 +51,7 @@ def detect_pandas(
     start: str = "start",
     end: str | None = None,
     id: str | None = None,  # noqa: A002  (the usual name)
+    xml: str = "value",
     since: datetime | str | None = None,
 ) -> pd.DataFrame:
     """The matches of a pattern over the rows of a pandas DataFrame: one row each.
@@ -72,7 +73,7 @@ def detect_pandas(
         query = parse_pattern(pattern, list(events), {name: name for name in columns}, list(frame.columns))
     check_output(query)
     conditions = {name: _condition(frame, name, condition) for name, condition in (events or {}).items()}
-    rows = _Rows(frame, query, start, end, id)
+    rows = _Rows(frame, query, start, end, id, xml)
     spec = TaskSpec(
         query,
         tuple(XSD + rows.values[name].kind for name in query.columns),
@@ -116,7 +117,9 @@ class _Values:
 class _Rows:
     """The rows of a DataFrame with their times, ids and values."""
 
-    def __init__(self, frame: pd.DataFrame, query: FrameQuery, start: str, end: str | None, id_: str | None) -> None:
+    def __init__(
+        self, frame: pd.DataFrame, query: FrameQuery, start: str, end: str | None, id_: str | None, xml: str
+    ) -> None:
         self._frame = frame
         self._query = query
         self._zone = getattr(frame[start].dtype, "tz", None) if start in frame.columns else None
@@ -124,6 +127,7 @@ class _Rows:
         ends = None if end is None else self._micros(end)
         self._end = self._start if ends is None else pc.coalesce(ends, self._start)
         self.values = {name: self._values(name) for name in query.columns}
+        self._documents = self._document_column(xml) if query.has_blocks else None
         self._labels: list[Hashable] = list(frame.index if id_ is None else frame[self._existing(id_)])
         texts = list(map(str, range(len(frame)))) if id_ is None else self._values(id_).texts
         self._ids = [None if text is None else f"{ROW}{quote_plus(text)}" for text in texts]
@@ -151,6 +155,8 @@ class _Rows:
         columns |= {role_name(index): pa.array(has_role) for index, has_role in enumerate(roles)}
         for index, name in enumerate(self._query.columns):
             columns[text_name(index)] = pa.array(self.values[name].texts, pa.string())
+        if self._documents is not None:
+            columns[DOCUMENT] = self._documents
         selected = pc.and_(self._is_event(), pa.array(np.any(roles, axis=0)))
         return pa.table(columns).filter(selected).sort_by([(name, "ascending") for name in (END, START, ID)])
 
@@ -158,6 +164,8 @@ class _Rows:
         has_role = np.ones(len(self._frame), np.bool_) if condition is None else condition
         for name in role.key or ():
             has_role = has_role & np.array([text is not None for text in self.values[name].texts], np.bool_)
+        if role.has_block and self._documents is not None:
+            has_role = has_role & np.asarray(self._documents.is_valid())
         return has_role
 
     def result(self, matches: pa.Table) -> pd.DataFrame:
@@ -209,6 +217,17 @@ class _Rows:
             advice = f"convert it: df[{name!r}] = pd.to_datetime(df[{name!r}], utc=True)"
             raise UsageError(f"the column {name!r} is {self._frame[name].dtype}, not a timestamp", advice=advice)
         return array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64())
+
+    def _document_column(self, name: str) -> pa.Array:
+        array = self._array(name)
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            return array.cast(pa.string())
+        if not pa.types.is_binary(array.type) and not pa.types.is_null(array.type):
+            advice = "name the column with the documents: xml='value'"
+            raise UsageError(
+                f"the column {name!r} is {array.type}, and blocks of XML read strings or bytes", advice=advice
+            )
+        return array.cast(pa.binary())
 
     def _values(self, name: str) -> _Values:
         array = self._array(name)

@@ -41,6 +41,7 @@ class Role:
     subscription: str
     event: str
     key: tuple[str, ...] | None
+    has_block: bool = False  # only rows with a document have it
 
     @property
     def class_iri(self) -> str:
@@ -65,6 +66,11 @@ class FrameQuery:
     output: tuple[OutputVariable, ...]
     non_null: frozenset[str] = frozenset()  # columns whose nulls become a value, so that every row has the property
     is_named: bool = False  # whether the user named the subscriptions
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether an EVENT has a block of XML: it is matched with the document of a row."""
+        return any(event.xml is not None for subscription in self.subscriptions for event in subscription.events)
 
     @property
     def has_no(self) -> bool:
@@ -195,9 +201,6 @@ def _checked(subscription: Subscription) -> Subscription:
         advice = "give since='…' to detect, and filter the DataFrame by its time"
         raise UsageError(f"the pattern {subscription.name!r} has SINCE, which needs a log", advice=advice)
     for event in subscription.events:
-        if event.xml is not None:
-            advice = "ingest the documents into a lake, and run the subscription there"
-            raise UsageError(f"EVENT {event.name} has a block of XML, and rows have no documents", advice=advice)
         if event.class_iri is not None:
             advice = f"test a column instead: EVENT {event.name} {{ ?{event.name} :kind 'smoke' }}"
             raise UsageError(f"EVENT {event.name} has a class, and rows have none", advice=advice)
@@ -215,7 +218,7 @@ def _roles(subscription: Subscription) -> Iterator[Role]:
     """Rows are routed by columns if every EVENT reads the whole key from columns; otherwise all go to one bucket."""
     by_event = leaf_routes(subscription)
     if all(route.kind is RouteKind.EVENT for route in by_event.values()):
-        yield from (Role(subscription.name, event.name, None) for event in subscription.events)
+        yield from (Role(subscription.name, event.name, None, event.xml is not None) for event in subscription.events)
         return
     keys = {}
     for event in subscription.events:
@@ -226,7 +229,8 @@ def _roles(subscription: Subscription) -> Iterator[Role]:
             keys[event.name] = tuple(reads[name] for name in route.key)
     is_keyed = len(keys) == len(subscription.events)
     for event in subscription.events:
-        yield Role(subscription.name, event.name, keys[event.name] if is_keyed else ())
+        key = keys[event.name] if is_keyed else ()
+        yield Role(subscription.name, event.name, key, event.xml is not None)
 
 
 def _delivered(subscription: Subscription) -> Sequence[str]:

@@ -14,13 +14,13 @@ from operator import or_
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, StructField, TimestampType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, TimestampType
 
 from motet.model.errors import UsageError
 from motet.spark.frames.query import FrameQuery, Role
 from motet.spark.frames.values import datatype, row_iri, text
 
-BUCKET, ID, START, END, TIME = "bucket", "id", "start", "end", "time"
+BUCKET, ID, START, END, TIME, DOCUMENT = "bucket", "id", "start", "end", "time", "document"
 
 _TIME = "__motet_time"  # the end of a row, beside the columns of the user
 
@@ -77,11 +77,12 @@ class FrameColumns:
 
 @dataclass(frozen=True)
 class EventColumns:
-    """The columns with the times and the id of a row."""
+    """The columns with the times, the id and the XML document of a row."""
 
     start: str
     end: str | None = None  # None: rows are points in time
     id: str | None = None  # None: rows get random ids
+    xml: str | None = None  # None: no EVENT has a block
 
 
 def role_name(index: int) -> str:
@@ -94,13 +95,20 @@ def text_name(index: int) -> str:
 
 def check_columns(columns: FrameColumns, query: FrameQuery, event_columns: EventColumns) -> None:
     """Refuse columns that are missing or have an unsuitable type."""
-    for name in (*filter(None, (event_columns.start, event_columns.end, event_columns.id)), *query.columns):
+    named = (event_columns.start, event_columns.end, event_columns.id, event_columns.xml)
+    for name in (*filter(None, named), *query.columns):
         columns.field(name)
     for name in filter(None, (event_columns.start, event_columns.end)):
         if not isinstance(columns.type(name), TimestampType):
             advice = f"cast it: df.withColumn({name!r}, df[{name!r}].cast('timestamp'))"
             type_name = columns.type(name).simpleString()
             raise UsageError(f"the column {name!r} is {type_name}, not a timestamp", advice=advice)
+    if event_columns.xml is not None and not isinstance(columns.type(event_columns.xml), StringType | BinaryType):
+        type_name = columns.type(event_columns.xml).simpleString()
+        raise UsageError(
+            f"the column {event_columns.xml!r} is {type_name}, and blocks of XML read strings or bytes",
+            advice="name the column with the documents: xml='value'",
+        )
     for name in (*query.columns, *filter(None, (event_columns.id,))):
         if datatype(columns.type(name)) is None:
             advice = "use a column of strings, numbers, booleans, dates or timestamps"
@@ -122,16 +130,18 @@ def routed_rows(
     With a ``lateness`` the time gets a watermark, which all rows of the DataFrame advance.
     """
     texts = {name: text(columns.column(name), columns.type(name)) for name in query.columns}
-    roles = [_has_role(role, conditions.get(role.event), texts) for role in query.roles]
+    document = None if event_columns.xml is None else columns.column(event_columns.xml)
+    roles = [_has_role(role, conditions.get(role.event), texts, document) for role in query.roles]
     start, end = columns.column(event_columns.start), _end(columns, event_columns)
     timed = _with_time(df, columns, event_columns, lateness)
     selected = (timed if df.isStreaming else timed.where(reduce(or_, roles))).select(
-        _id(columns, event_columns, list(texts.values())).alias(ID),
+        _id(columns, event_columns, [*texts.values(), *([] if document is None else [document])]).alias(ID),
         f.unix_micros(start).alias(START),
         f.unix_micros(end).alias(END),
         f.col(_TIME).alias(TIME),
         *(role.alias(role_name(index)) for index, role in enumerate(roles)),
         *(value.alias(text_name(index)) for index, value in enumerate(texts.values())),
+        *([] if document is None else [document.alias(DOCUMENT)]),
     )
     is_event = f.col(ID).isNotNull() & (f.col(START) <= f.col(END))
     return _with_buckets(selected.where(is_event), query, buckets)
@@ -171,9 +181,11 @@ def _id(columns: FrameColumns, event_columns: EventColumns, texts: list[Column])
     return row_iri(f.concat_ws("-", row_hash, f.expr("right(uuid(), 12)")))
 
 
-def _has_role(role: Role, condition: Column | None, texts: Mapping[str, Column]) -> Column:
-    """Whether a row has a role: it meets the condition, and its key is not null."""
+def _has_role(role: Role, condition: Column | None, texts: Mapping[str, Column], document: Column | None) -> Column:
+    """Whether a row has a role: it meets the condition, and neither its key nor the document of a block is null."""
     has_role = f.lit(True) if condition is None else f.coalesce(condition, f.lit(False))
+    if role.has_block and document is not None:
+        has_role = has_role & document.isNotNull()
     return reduce(lambda condition_, name: condition_ & texts[name].isNotNull(), role.key or (), has_role)
 
 

@@ -8,6 +8,7 @@ a timer for the next watermark.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -27,12 +28,13 @@ from motet.language.printer import to_text
 from motet.language.scope import has_no
 from motet.model.batches import RECORDS, TRIPLE, Records, event_records, micros, tick_record
 from motet.model.batches import TIME as TIME_TYPE
-from motet.model.errors import EngineError
+from motet.model.errors import DecodeError, EngineError
 from motet.model.terms import RDF_TYPE, iri
 from motet.model.times import END_OF_TIME
+from motet.model.xml_document import encode_document, parse_xml
 from motet.spark.encoding import Batches, list_offsets
 from motet.spark.frames.query import ROW, FrameQuery, column_iri
-from motet.spark.frames.rows import BUCKET, END, ID, START, TIME, role_name, text_name
+from motet.spark.frames.rows import BUCKET, DOCUMENT, END, ID, START, TIME, role_name, text_name
 from motet.spark.frames.values import NULL, terms, value
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
 
@@ -49,6 +51,7 @@ MATCHES = pa.schema(
     ]
 )
 MILLISECOND = 1000  # microseconds
+_LOGGER = logging.getLogger(__name__)
 
 _UNESCAPED_ROW = f"^<{ROW}[^%+]*>$"
 
@@ -82,7 +85,10 @@ class TaskSpec:
         times = [rows.column(name).cast(TIME_TYPE) for name in ("start", "end")]
         lines = pa.nulls(len(rows), pa.int64())
         columns = [rows.column("id"), *times, self._triples(rows), lines]
-        return event_records(pa.RecordBatch.from_arrays(columns, ["id", "start", "end", "triples", "line"]), offset)
+        names = ["id", "start", "end", "triples", "line"]
+        if self.query.has_blocks:
+            columns, names = [*columns, _documents(rows.column(DOCUMENT))], [*names, "payload"]
+        return event_records(pa.RecordBatch.from_arrays(columns, names), offset)
 
     def matches(self, notifications: pa.RecordBatch) -> pa.RecordBatch:
         """NOTIFICATIONS as rows of MATCHES."""
@@ -116,7 +122,7 @@ class TaskSpec:
     def _properties(self, rows: pa.RecordBatch) -> Sequence[tuple[str, pa.Array]]:
         properties = []
         for index, (name, datatype) in enumerate(zip(self.query.columns, self.datatypes, strict=True)):
-            objects = terms(rows.column(text_name(index)), datatype)
+            objects = terms(rows.column(text_name(index)).cast(pa.string()), datatype)  # pandas: null without values
             if name in self.query.non_null and objects.null_count:
                 objects = pc.coalesce(objects, terms(rows.column("id"), NULL))
             properties.append((iri(column_iri(name)), objects))
@@ -136,6 +142,24 @@ class TaskSpec:
         pair_indices[row * len(variables) + column] = np.arange(len(row))
         texts = _term_texts(pairs.field("term")).take(pa.array(pair_indices, mask=pair_indices < 0))
         return pa.ListArray.from_arrays(list_offsets(np.full(len(bindings), len(variables))), texts)
+
+
+def _documents(column: pa.Array) -> pa.Array:
+    """The documents of rows; null where one is refused, which is in the log of the task: that row matches no block."""
+    documents: list[bytes | None] = []
+    refused: list[DecodeError] = []
+    for cell in column.to_pylist():
+        try:
+            data = encode_document(cell) if isinstance(cell, str) else cell
+            if data is not None:
+                parse_xml(data)
+            documents.append(data)
+        except DecodeError as error:
+            documents.append(None)
+            refused.append(error)
+    if refused:
+        _LOGGER.warning("%d rows have no XML document that is read, the first: %s", len(refused), refused[0])
+    return pa.array(documents, pa.binary())
 
 
 def _term_texts(terms_: pa.Array) -> pa.Array:
