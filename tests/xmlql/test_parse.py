@@ -66,6 +66,8 @@ def test_templates() -> None:
         ("<a><b></b>", 1, "<a> is never closed"),
         ("<a>$v<b></b></a>", 6, "is not alone"),
         ("<a>text $v</a>", 9, "is not alone"),
+        ("<a><b/> text</a>", 9, "an element is not alone"),
+        ("<a><b/> text <c/></a>", 9, "an element is not alone"),
         ("<a.*></a>", 4, "regular path expressions"),
         ("<a><*></*></a>", 5, "regular path expressions"),
         ("<a+></a>", 3, "regular path expressions"),

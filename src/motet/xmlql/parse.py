@@ -193,8 +193,9 @@ class _Reader:
         return replace(pattern, value=value)
 
     def _nested(self, namespaces: Mapping[str, str], level: int) -> NestedPattern:
-        if self._text.startswith("$", self._at) or self._text_run().strip():
-            self._refuse_mixed("an element")
+        at = self._at
+        if self._text.startswith("$", at) or self._text_run().strip():
+            self._refuse_mixed("an element", at)
         at, slashes = self._at, self._slashes()
         if slashes == "/":
             self._refuse("'/' stands only before a block: nested patterns are children anyway", at=at)
@@ -437,11 +438,12 @@ class _Reader:
         if text.split()[:1] == ["WHERE"] and self._text.startswith("<", self._at):
             self._refuse(_NO_QUERY, at=at + len(text) - len(text.lstrip()))
 
-    def _refuse_mixed(self, first: str) -> None:
-        """Refuse what follows a content that is a text or a variable."""
-        if not self._text.startswith("</", self._at) and self._at < len(self._text):
+    def _refuse_mixed(self, first: str, at: int | None = None) -> None:
+        """Refuse what follows a content; ``at`` is where it begins, if it is known to follow."""
+        if at is not None or (not self._text.startswith("</", self._at) and self._at < len(self._text)):
             self._refuse(
                 f"an element of a block contains a text, a variable or elements, and here {first} is not alone",
+                at=at,
                 advice="match mixed content by ELEMENT_AS or CONTENT_AS",
             )
 
