@@ -45,7 +45,7 @@ def test_a_ring_recovers_from_the_crash_of_its_half() -> None:
 
 
 def test_hops_are_those_of_a_study_of_zones_alone() -> None:
-    """Greedy routing is within a tenth of the expected mean, Algorithm 3.1 not far from it; nothing is unanswered."""
+    """Greedy routing and neighbours are near the expected means, Algorithm 3.1 not far; nothing is unanswered."""
     greedy, ordered = can_hops(128, seed=2, lookups=300)
     assert (greedy.is_expected, ordered.is_expected, greedy.lookups, ordered.lookups) == (True, True, 300, 300)
     assert greedy.expected_hops == 3.69 and greedy.mean_hops <= ordered.mean_hops < 1.2 * greedy.mean_hops
@@ -65,10 +65,29 @@ def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> N
     assert [(row["joins"], row["optimal_messages"]) for row in figures] == [("random point", 7), ("random peer", 7)]
 
 
+def test_the_command_prints_a_row_for_each_recovery(capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs have the seeds from the first one on, and the status says whether all rings healed."""
+    assert main(["reproduce", "pastry-recovery", "--peers", "60", "--seed", "4", "--runs", "2", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert [(row["nodes"], row["seed"], row["as_expected"]) for row in figures] == [(60, 4, True), (60, 5, True)]
+
+
 @pytest.mark.parametrize(
-    "arguments", [["broadcast", "--peers", "1"], ["broadcast", "--zones", "3"], ["bsbm", "--peers", "3"]]
+    ("arguments", "message"),
+    [
+        (["broadcast", "--peers", "1"], "--peers must be from 2 to 20000"),
+        (["broadcast", "--zones", "3"], "--zones is not an option of broadcast"),
+        (["bsbm", "--peers", "3"], "--peers is not an option of bsbm"),
+        (["bsbm", "--zones", "0"], "--zones must be positive, not 0"),
+        (["exmlql", "--directory", "x"], "--directory is not an option of exmlql"),
+        (["overlay-hops", "--lookups", "3"], "--lookups is not an option of overlay-hops"),
+        (["pastry-churn", "--session", "nan"], "--session must be positive, not nan"),
+        (["pastry-recovery", "--session", "121"], "--session is not an option of pastry-recovery"),
+    ],
 )
-def test_options_of_other_experiments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """An option that would be ignored is an error."""
+def test_options_that_would_be_ignored_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the option; nothing runs."""
     assert main(["reproduce", *arguments]) == 2
-    assert "--" in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from motet.cli import output
 from motet.model.errors import UsageError
@@ -22,10 +24,19 @@ EXAMPLES = """\
   motet reproduce broadcast --peers 100    # messages of the optimal broadcast and of flooding
   motet reproduce pastry-churn             # 1 000 nodes, 5 % loss, sessions of 30 minutes; takes minutes
   motet reproduce pastry-churn --session 121 --lookups 10000 --seconds 200
-  motet reproduce pastry-recovery --seed 7 # half of 10 000 nodes crash at once; takes minutes
+  motet reproduce pastry-recovery          # half of 10 000 nodes crash at once; takes minutes
+  motet reproduce pastry-recovery --seed 1 --runs 100 --json
 """
-PEERS = {"overlay-hops": [128, 1024], "broadcast": [100]}
-PASTRY = {"pastry-churn": 1_000, "pastry-recovery": 10_000}
+PEERS = {"overlay-hops": [128, 1024, 4096], "broadcast": [100], "pastry-churn": [1_000], "pastry-recovery": [10_000]}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "bsbm": {"zones": 300, "directory": None},
+    "exmlql": {},
+    "overlay-hops": {"peers": None},
+    "broadcast": {"peers": None},
+    "pastry-churn": {"peers": None, "session": 1_800.0, "lookups": 100_000, "seconds": 1_000},
+    "pastry-recovery": {"peers": None, "runs": 1},
+}
+"""The options of each experiment with their defaults; all have --seed and --json."""
 MAX_PEERS = 20_000
 
 
@@ -33,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "experiment",
-        choices=["bsbm", "exmlql", *PEERS, *PASTRY],
+        choices=list(OPTIONS),
         help="bsbm: EventCloud, section 3.3.2: four queries, their results and zones; exmlql: "
         "EXML-QL, table 1: the time of 1 000 blocks over XML events; overlay-hops: hops of unicasts; "
         "broadcast: EventCloud, section 3.2.2: duplicates of broadcasts; pastry-churn: lookups while "
@@ -41,34 +52,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--zones", type=int, metavar="N", help="bsbm: about so many zones; the thesis has 300 peers (default: 300)")
     add("--peers", type=int, nargs="+", metavar="N", help="the sizes of the networks (default: the published ones)")
-    add(
-        "--session", type=float, default=1800, metavar="S", help="pastry-churn: mean session in seconds (default: 1800)"
-    )
-    add("--lookups", type=int, default=100_000, metavar="N", help="pastry-churn: lookups (default: 100000)")
-    add("--seconds", type=int, default=1000, metavar="S", help="pastry-churn: virtual seconds (default: 1000)")
+    add("--session", type=float, metavar="S", help="pastry-churn: mean session in seconds (default: 1800)")
+    add("--lookups", type=int, metavar="N", help="pastry-churn: lookups (default: 100000)")
+    add("--seconds", type=int, metavar="S", help="pastry-churn: virtual seconds (default: 1000)")
+    add("--runs", type=int, metavar="N", help="pastry-recovery: runs, with seeds from --seed on (default: 1)")
     add("--seed", type=int, default=1, help="seed of the dataset or of the network (default: 1)")
     add("--directory", metavar="DIR", help="bsbm: keep the lake in a new directory (default: a temporary one)")
     add("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.experiment == "bsbm":
-        if args.peers is not None:
-            raise UsageError("--peers is not an option of bsbm", advice="Use --zones.")
-        return _bsbm(args)
-    if args.experiment == "exmlql":
-        if args.peers is not None or args.zones is not None or args.directory is not None:
-            raise UsageError("exmlql has no option but --seed and --json", advice="Omit the others.")
-        return _exmlql(args)
-    if args.zones is not None or args.directory is not None:
-        option = "--zones" if args.zones is not None else "--directory"
-        raise UsageError(f"{option} is an option of bsbm only", advice="Use --peers for the size of the network.")
-    if args.experiment in PASTRY:
-        return _pastry(args)
-    sizes = args.peers or PEERS[args.experiment]
-    if not all(2 <= size <= MAX_PEERS for size in sizes):
+    _check_options(args)
+    commands = {"bsbm": _bsbm, "exmlql": _exmlql, "overlay-hops": _hops, "broadcast": _broadcast}
+    return commands.get(args.experiment, _pastry)(args)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options of other experiments and wrong values; the others get their defaults."""
+    options = OPTIONS[args.experiment]
+    for name in sorted({name for others in OPTIONS.values() for name in others}):
+        if getattr(args, name) is None:
+            setattr(args, name, options.get(name))
+        elif name not in options:
+            known = ", ".join(f"--{option}" for option in (*options, "seed", "json"))
+            raise UsageError(f"--{name} is not an option of {args.experiment}", advice=f"Its options are {known}.")
+    for name in ("zones", "session", "lookups", "seconds", "runs"):
+        value = getattr(args, name)
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"--{name} must be positive, not {value}", advice="Omit it for the default.")
+    if not all(2 <= size <= MAX_PEERS for size in args.peers or ()):
         raise UsageError(f"--peers must be from 2 to {MAX_PEERS}", advice="Omit it for the published sizes.")
-    return _hops(sizes, args) if args.experiment == "overlay-hops" else _broadcast(sizes, args)
 
 
 def _exmlql(args: argparse.Namespace) -> int:
@@ -94,76 +107,75 @@ def _exmlql(args: argparse.Namespace) -> int:
 def _bsbm(args: argparse.Namespace) -> int:
     from motet.reproduce import bsbm
 
-    zones = 300 if args.zones is None else args.zones
-    if zones < 1:
-        raise UsageError(f"--zones must be at least 1, not {zones}", advice="Omit it for the thesis' 300.")
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(args.directory or Path(folder, "lake"))
         if directory.exists() and any(directory.iterdir()):
             raise UsageError(f"{directory} is not empty", advice="Name a new directory.")
         with output.status_line("BSBM") as update:
             update("making the dataset and its zones")
-            lake = bsbm.load(directory, seed=args.seed, zones=zones)
+            lake = bsbm.load(directory, seed=args.seed, zones=args.zones)
             update("answering the queries")
             figures = bsbm.ask(lake)
     _print_queries(figures, as_json=args.json)
     return 0 if all(figure.triples == figure.query.triples for figure in figures) else 1
 
 
-def _hops(sizes: list[int], args: argparse.Namespace) -> int:
+def _hops(args: argparse.Namespace) -> int:
     from motet.reproduce import overlays
 
-    figures: list[overlays.CanHops] = []
+    cans: list[overlays.CanHops] = []
     rings: list[overlays.RingHops] = []
     with output.status_line("hops") as update:
         for size in args.peers or overlays.IDEAL_HOPS:
             update(f"routing in Pastry networks of {size} nodes")
             rings += overlays.ring_hops(size, seed=args.seed)
-        for size in sizes:
+        for size in args.peers or PEERS["overlay-hops"]:
             update(f"joining {size} peers and looking up 2 000 points")
-            figures += overlays.can_hops(size, seed=args.seed)
-    headers = ["overlay", "peers", "routing", "mean_hops", "expected_hops", "mean_neighbours", "wrapped_neighbours"]
-    rows: list[list[object]] = [["CAN, 4 dimensions", *figure, None] for figure in figures]
-    rows += [
-        ["Pastry", r.nodes, r.mode, r.mean_hops, r.ideal_hops, None, None, r.lookups, r.answered, r.stretch]
-        for r in rings
-    ]
-    _print(rows, [*headers, "lookups", "answered", "stretch"], as_json=args.json)
-    is_expected = all(figure.is_expected for figure in figures) and all(ring.is_expected for ring in rings)
+            cans += overlays.can_hops(size, seed=args.seed)
+    if args.json:
+        names = [*overlays.CanHops._fields, "stretch"]
+        rows: list[list[object]] = [["CAN, 4 dimensions", *can, None] for can in cans]
+        rows += [["Pastry", r.nodes, r.mode, r.mean_hops, r.ideal_hops, None, None, *r[4:]] for r in rings]
+        _print(rows, ["overlay", *names], as_json=True)
+    else:
+        print("Pastry")
+        _print(rings, overlays.RingHops._fields, as_json=False)
+        print("\nCAN, 4 dimensions")
+        headers = ["peers", "routing", "hops", "expected", "neighbours", "wrapped", "lookups", "answered"]
+        _print(cans, headers, as_json=False)
+    is_expected = all(ring.is_expected for ring in rings) and all(can.is_expected for can in cans)
     return 0 if is_expected else 1
 
 
-def _broadcast(sizes: list[int], args: argparse.Namespace) -> int:
+def _broadcast(args: argparse.Namespace) -> int:
     from motet.reproduce import overlays
 
     figures: list[overlays.BroadcastFigures] = []
     with output.status_line("CAN") as update:
-        for size in sizes:
+        for size in args.peers or PEERS["broadcast"]:
             update(f"joining {size} peers and broadcasting")
             figures += overlays.broadcast_figures(size, seed=args.seed)
-    _print([list(figure) for figure in figures], list(overlays.BroadcastFigures._fields), as_json=args.json)
+    _print_columns(figures, overlays.BroadcastFigures._fields, as_json=args.json)
     return 0 if all(figure.optimal_duplicates == 0 for figure in figures) else 1
 
 
 def _pastry(args: argparse.Namespace) -> int:
     from motet.reproduce import overlays
 
-    if args.session <= 0 or args.lookups < 1 or args.seconds < 1:
-        raise UsageError("--session, --lookups and --seconds must be positive", advice="Omit them for the defaults.")
-    sizes = args.peers or [PASTRY[args.experiment]]
-    if not all(2 <= size <= MAX_PEERS for size in sizes):
-        raise UsageError(f"--peers must be from 2 to {MAX_PEERS}", advice="Omit it for the published sizes.")
     figures: list[overlays.ChurnFigures | overlays.RecoveryFigures] = []
+    is_churn = args.experiment == "pastry-churn"
     with output.status_line(args.experiment) as update:
-        for size in sizes:
-            update(f"{size} nodes")
-            if args.experiment == "pastry-recovery":
-                figures.append(overlays.recovery(size, seed=args.seed))
-            else:
+        for size in args.peers or PEERS[args.experiment]:
+            if is_churn:
+                update(f"{size} nodes")
                 options = {"lookups": args.lookups, "seconds": args.seconds, "seed": args.seed}
                 figures.append(overlays.churn(size, mean_session=args.session, **options))
+            for seed in range(args.seed, args.seed + (args.runs or 0)):
+                update(f"{size} nodes, seed {seed}")
+                figures.append(overlays.recovery(size, seed=seed))
     rows: list[list[object]] = [[*figure, figure.is_expected] for figure in figures]
-    _print(rows, [*figures[0]._fields, "as_expected"], as_json=args.json)
+    print_rows = _print_columns if is_churn else _print
+    print_rows(rows, [*figures[0]._fields, "as_expected"], as_json=args.json)
     return 0 if all(figure.is_expected for figure in figures) else 1
 
 
@@ -176,9 +188,17 @@ def _print_queries(figures: list[QueryFigures], *, as_json: bool) -> None:
     _print(rows, headers, as_json=as_json)
 
 
-def _print(rows: list[list[object]], headers: list[str], *, as_json: bool) -> None:
+def _print(rows: Sequence[Sequence[object]], headers: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         output.print_json([dict(zip(headers, row, strict=True)) for row in rows])
     else:
-        table = [["" if value is None else value for value in row] for row in rows]
-        output.print_table(table, headers=[header.replace("_", " ") for header in headers])
+        output.print_table(rows, headers=[header.replace("_", " ") for header in headers])
+
+
+def _print_columns(rows: Sequence[Sequence[object]], headers: Sequence[str], *, as_json: bool) -> None:
+    """Print few rows with many figures: a line for each figure, a column for each row."""
+    if as_json:
+        _print(rows, headers, as_json=True)
+    else:
+        lines = zip(headers, *rows, strict=True)
+        output.print_table([[name.replace("_", " "), *figures] for name, *figures in lines])

@@ -54,6 +54,22 @@ def test_a_ring_heals_when_half_of_it_crashes(leaf_size: int) -> None:
     assert_ring_is_right(ring)
 
 
+def test_a_ring_heals_around_an_empty_side() -> None:
+    """Two nodes become neighbours when half of the ring crashes, among it all leaves between them."""
+    ring = SimulatedRing(seed=2)
+    ring.build(80)
+    ring.simulator.run(until=10 * SECOND)
+    gap, rest = ring.active[10:19], ring.active[:10] + ring.active[19:]
+    left, right = ring.active[9], ring.active[19]
+    others = [contact for contact in rest if contact not in (left, right)]
+    for contact in gap + ring.random.sample(others, 31):
+        ring.crash(contact.address)
+    assert not set(ring.pastry(left.address).leaves.contacts[:8]).intersection(ring.active)
+    ring.simulator.run(until=240 * SECOND)
+    assert (ring.pastry(left.address).leaves.right, ring.pastry(right.address).leaves.left) == (right, left)
+    assert_ring_is_right(ring)
+
+
 def test_rings_join_after_a_partition() -> None:
     """Two halves that declared each other failed become one ring again."""
     ring = SimulatedRing(seed=7)
