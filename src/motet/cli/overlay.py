@@ -269,17 +269,18 @@ def _picture_of(book: AddressBook, key: RouteKey, route: list[str]) -> str:
     from motet.overlay.sim.drawing import draw_ring, draw_zones
 
     states = {state["address"]: state for state in asyncio.run(_states(book)) if "error" not in state}
+    names = {entry.address: entry.name for entry in book.entries}
     if not isinstance(key, int):
-        names = {entry.address: entry.name for entry in book.entries}
         zones = {names[address]: zones_of(state["zones"]) for address, state in states.items()}
         loads = {names[address]: float(state["values"]) for address, state in states.items()}
         return draw_zones(Space(book.dimensions), zones, loads=loads, path=[names[address] for address in route])
     return draw_ring(
-        map(identifier_of, states),
+        map(identifier_of, {*states, *route}),
         node=identifier_of(route[-1]),
-        leaves=map(identifier_of, states[route[-1]]["leaves"]),
+        leaves=map(identifier_of, states.get(route[-1], {}).get("leaves", ())),
         route=list(map(identifier_of, route)),
         key=key,
+        names={identifier_of(address): names.get(address, address) for address in [*states, *route]},
     )
 
 

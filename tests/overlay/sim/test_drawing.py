@@ -1,6 +1,8 @@
 """Pictures are well-formed and show what they are made from; those of the documentation are up to date."""
 
+import math
 import runpy
+from itertools import pairwise
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -30,6 +32,18 @@ def test_a_ring_shows_its_nodes_and_the_route() -> None:
     picture = fromstring(ring)  # noqa: S314  our own
     assert len(picture.findall(f"{SVG}circle")) == 5
     assert len(picture.findall(f"{SVG}path")) == 1
+
+
+def test_names_of_nodes_are_moved_apart() -> None:
+    """Each name is outside the ring; of nodes at nearly the same place no two names overlap; too many have none."""
+    states = {identifier: (f"n{identifier}", "active") for identifier in range(5)}
+    texts = fromstring(draw_ring_states(states)).findall(f"{SVG}text")  # noqa: S314  our own
+    points = [(float(text.get("x", 0)), float(text.get("y", 0)) - 8 / 3) for text in texts]
+    assert [text.text for text in texts] == ["n0", "n1", "n2", "n3", "n4"]
+    assert all(math.dist(point, (110, 110)) > 84 for point in points)
+    assert all(math.dist(left, right) > 8 for left, right in pairwise(points))
+    many = draw_ring_states({index << 120: (f"n{index}", "active") for index in range(100)})
+    assert "<text" not in many
 
 
 def test_a_histogram_has_a_bar_for_each_number_of_hops() -> None:
@@ -83,13 +97,15 @@ def test_states_are_boxes_with_an_arrow_for_each_change() -> None:
 
 def test_text_in_a_page_is_escaped() -> None:
     """A step cannot add markup to the page."""
-    assert "<script>" not in draw_page("<script>", "<script>", [("1 s", "<script>", draw_ring_states({5: "active"}))])
+    assert "<script>" not in draw_page(
+        "<script>", "<script>", [("1 s", "<script>", draw_ring_states({5: ("<script>", "active")}))]
+    )
 
 
 def test_a_picture_is_written_as_svg_or_png(tmp_path: Path) -> None:
     """The name says which; a PNG has two pixels for each unit, and its text is drawn."""
     pytest.importorskip("resvg_py")
-    ring = draw_ring_states({0: "active"})
+    ring = draw_ring_states({0: ("n1", "active")})
     write_picture(tmp_path / "ring.svg", ring)
     assert (tmp_path / "ring.svg").read_text() == ring
     write_picture(tmp_path / "ring.png", ring)

@@ -34,14 +34,15 @@ def draw_ring(
     leaves: Iterable[int] = (),
     route: Sequence[int] = (),
     key: int | None = None,
+    names: Mapping[int, str] | None = None,
     size: int = 480,
 ) -> str:
-    """A ring of nodes: one node's leaf set in green, a route in red, and the key at its end.
+    """A ring of nodes: one node's leaf set in green, a route in red, and a mark at the key.
 
     >>> draw_ring([0, 1 << 126, 1 << 127], route=[0, 1 << 127]).count("<circle")
     4
     """
-    centre, radius = size / 2, size / 2 - 40
+    centre, radius = size / 2, size / 2 - max(40, 25 + 6 * max(map(len, (names or {}).values()), default=0))
     shapes = [f'<circle cx="{centre}" cy="{centre}" r="{radius}" fill="none" stroke="{PALE}"/>']
     members, hops = set(leaves), set(route)
     for left, right in pairwise(route):
@@ -59,9 +60,9 @@ def draw_ring(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{width}" fill="{COLOURS[kind]}"><title>{title}</title></circle>'
         )
     if key is not None:
-        x, y = _point(key, centre, radius + 18)
-        shapes.append(_text(x, y, "key", COLOURS["route"]))
-    return _svg(size, size, [_head(), *shapes])
+        (x, y), (u, v) = _point(key, centre, radius - 8), _point(key, centre, radius + 8)
+        shapes.append(f'<path d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}" stroke="{COLOURS["route"]}" stroke-width="2"/>')
+    return _svg(size, size, [_head(), *shapes, *_ring_labels(names or {}, centre, radius, size=11, key=key)])
 
 
 def draw_zones(
@@ -108,7 +109,11 @@ def draw_zones(
                 lines.append(f'<text x="{x + 4:.2f}" y="{y + 13:.2f}" fill="{text}">{label}</text>')
     if path:
         points = " ".join(f"{x + width / 2:.2f},{y + height / 2:.2f}" for x, y, width, height in _first(boxes, path))
-        lines.append(f'<polyline points="{points}" fill="none" stroke="#d62728" stroke-width="2"/>')
+        lines += [
+            _head(),
+            f'<polyline points="{points}" fill="none" stroke="{COLOURS["route"]}" stroke-width="2" '
+            'marker-end="url(#head)"/>',
+        ]
     right, top = (f"dimension {dimension + 1}" for dimension in dimensions)
     lines += [
         f'<text x="{_MARGIN + _SIDE / 2}" y="{_SIDE + 2 * _MARGIN - 8}" text-anchor="middle">{right} →</text>',
@@ -168,10 +173,12 @@ def draw_states(transitions: Mapping[tuple[str, str], str], *, width: int = 760,
     for (source, change), target in transitions.items():
         labels.setdefault((source, target), []).append(change)
     shapes, captions = [], []  # captions stand above all arrows
+    taken: list[tuple[float, float, float, float]] = []
     for (source, target), texts in labels.items():
         (x, y), (u, v) = points[source], points[target]
         if source == target:
-            captions.append(_text(x, y - 24, f"↻ {', '.join(texts)}", COLOURS["route"], size=11, has_halo=True))
+            beside = y - 24 if y <= centre_y else y + 32
+            captions.append(_text(x, beside, f"↻ {', '.join(texts)}", COLOURS["route"], size=11, has_halo=True))
             continue
         bend_x, bend_y = (x + u) / 2 - (v - y) * _BEND, (y + v) / 2 + (u - x) * _BEND
         end_x, end_y = _edge_of_box((u, v), (bend_x, bend_y))
@@ -181,7 +188,15 @@ def draw_states(transitions: Mapping[tuple[str, str], str], *, width: int = 760,
         )
         is_steep = abs(v - y) > 2 * abs(u - x)  # the labels of both directions stand beside each other
         anchor = "middle" if not is_steep else "start" if v < y else "end"
-        middle_x, middle_y = (x + 2 * bend_x + u) / 4, (y + 2 * bend_y + v) / 4
+        for share in (0.5, 0.4, 0.6, 0.3, 0.7):  # the first place on the arrow where no other caption stands
+            middle_x, middle_y = (
+                a * (1 - share) ** 2 + 2 * bend * share * (1 - share) + b * share**2
+                for a, bend, b in ((x, bend_x, u), (y, bend_y, v))
+            )
+            wide, tall = 6 * max(map(len, texts)), 13 * len(texts)
+            if all(abs(middle_x - p) > (wide + w) / 2 or abs(middle_y - q) > (tall + h) / 2 for p, q, w, h in taken):
+                break
+        taken.append((middle_x, middle_y, wide, tall))
         captions += [
             _text(middle_x, middle_y + 13 * line, text, COLOURS["route"], anchor=anchor, size=11, has_halo=True)
             for line, text in enumerate(texts)
@@ -195,20 +210,24 @@ def draw_states(transitions: Mapping[tuple[str, str], str], *, width: int = 760,
     return _svg(width, height, [_head(), *shapes, *captions])
 
 
-def draw_ring_states(states: Mapping[int, str]) -> str:
-    """A small ring with the states of its nodes: active, misplaced (active, with wrong neighbours) or other."""
+def draw_ring_states(states: Mapping[int, tuple[str, str]]) -> str:
+    """A small ring with the names and states of its nodes: active, misplaced (with wrong neighbours) or other."""
     centre, radius = 110, 80
     shapes = [f'<circle cx="{centre}" cy="{centre}" r="{radius}" fill="none" stroke="{PALE}"/>']
-    for identifier, state in sorted(states.items()):
+    for identifier, (name, state) in sorted(states.items()):
         x, y = _point(identifier, centre, radius)
-        shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[state]}"/>')
-    return _svg(220, 220, shapes)
+        title = escape(f"{name}: {state}")
+        shapes.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLOURS[state]}"><title>{title}</title></circle>'
+        )
+    names = {identifier: name for identifier, (name, _) in states.items()}
+    return _svg(220, 220, [*shapes, *_ring_labels(names, centre, radius, size=8)])
 
 
 def draw_page(title: str, legend: str, frames: Iterable[tuple[str, str, str]]) -> str:
     """A page of the steps of a run: for each one a heading, what happened, and a picture (SVG).
 
-    >>> page = draw_page("Seed 1", "blue: active", [("5 s", "crash node=n3", draw_ring_states({0: "active"}))])
+    >>> page = draw_page("Seed 1", "blue: active", [("5 s", "crash node=n3", draw_ring_states({0: ("n1", "active")}))])
     >>> page.count("<figure>"), "crash node=n3" in page
     (1, True)
     """
@@ -261,6 +280,27 @@ def _rendered(picture: str) -> bytes:
 def _point(identifier: int, centre: float, radius: float) -> tuple[float, float]:
     angle = 2 * math.pi * identifier / SPACE
     return centre + radius * math.sin(angle), centre - radius * math.cos(angle)
+
+
+def _ring_labels(
+    names: Mapping[int, str], centre: float, radius: float, *, size: int, key: int | None = None
+) -> list[str]:
+    """Names beside their nodes and a key, outside the ring and moved apart; if they are too many the key alone."""
+    gap = int(SPACE * size * 1.1 / (2 * math.pi * radius))
+    keys = () if key is None else (key,)
+    ordered = sorted({*(names if (len(names) + 1) * gap < SPACE else ()), *keys})
+    if not ordered:
+        return []
+    spaces = {after: (after - before) % SPACE for before, after in pairwise([ordered[-1], *ordered])}
+    start = ordered.index(max(ordered, key=lambda identifier: spaces[identifier]))  # after the widest space
+    labels, at = [], ordered[start] - gap
+    for identifier in ordered[start:] + ordered[:start]:
+        at = max(at + gap, identifier + (SPACE if identifier < ordered[start] else 0))
+        x, y = _point(at, centre, radius + size)
+        anchor = "middle" if abs(x - centre) < radius / 4 else "start" if x > centre else "end"
+        text, colour = ("key", COLOURS["route"]) if identifier == key else (names[identifier], INK)
+        labels.append(_text(x, y + size / 3, text, colour, anchor=anchor, size=size))
+    return labels
 
 
 def _edge_of_box(centre: tuple[float, float], point: tuple[float, float]) -> tuple[float, float]:

@@ -199,11 +199,14 @@ class RingRun(ScenarioRun):
         misplaced = {contact.address for contact in ring.misplaced()}
         return draw_ring_states(
             {
-                ring.contact(address).identifier: "other"
-                if not ring.pastry(address).is_active
-                else "misplaced"
-                if address in misplaced
-                else "active"
+                ring.contact(address).identifier: (
+                    address,
+                    "other"
+                    if not ring.pastry(address).is_active
+                    else "misplaced"
+                    if address in misplaced
+                    else "active",
+                )
                 for address in self.simulator.hosts
             }
         )
