@@ -27,6 +27,9 @@ def test_the_schedule_of_a_seed_is_a_scenario_file(tmp_path: Path, capsys: pytes
     printed = capsys.readouterr().out
     assert "seed 1: violated at" in printed
     assert "5 s: partition nodes=" in printed
+    command = f"motet simulate --seeds 1 --scenario {tmp_path}/split.json --set loss=0.1 --set latency=uniform"
+    assert main(command.split()[1:]) == 1
+    assert f"run it again: {command}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seeds", ["x", "5-", "-5", "9-1"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
 import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -92,7 +94,7 @@ def _run_cases(cases: list[SweepCase], make: Callable[[SweepCase], Scenario], ar
         for (settings, _), report in zip(cases, results, strict=True):
             reports.append(report)
             advance(len(reports))
-            _print(report, settings, as_json=args.json)
+            _print(report, settings, args)
     if not args.json and args.set:
         _print_sweep(cases, reports)
     elif not args.json:
@@ -224,8 +226,8 @@ def _axes(text: str, dimensions: int) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _print(report: SeedReport, settings: ScenarioSettings, *, as_json: bool) -> None:
-    if as_json:
+def _print(report: SeedReport, settings: ScenarioSettings, args: argparse.Namespace) -> None:
+    if args.json:
         output.print_json(({"settings": settings} if settings else {}) | report.to_dict())
     elif report.shrunk is not None:
         result = report.result
@@ -236,7 +238,16 @@ def _print(report: SeedReport, settings: ScenarioSettings, *, as_json: bool) -> 
         print(f"  the smallest schedule that still fails has {len(report.shrunk.steps)} steps:")
         for step in report.shrunk.steps:
             print(f"    {step}")
-        print(f"  run it again: motet simulate --seeds {report.seed}")
+        print(f"  run it again: {_command(report.seed, settings, args)}")
+
+
+def _command(seed: int, settings: ScenarioSettings, args: argparse.Namespace) -> str:
+    """The command that runs a seed again."""
+    options = {"--scenario": args.scenario, "--protocol": args.protocol, "--nodes": args.nodes}
+    given = [word for name, value in options.items() if value for word in (name, str(value))]
+    for key, value in settings.items():
+        given += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(["motet", "simulate", "--seeds", str(seed), *given])
 
 
 def _print_sweep(cases: list[SweepCase], reports: list[SeedReport]) -> None:

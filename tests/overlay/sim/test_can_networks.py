@@ -88,6 +88,25 @@ def healed_split() -> SimulatedCan:
     return network
 
 
+@pytest.mark.parametrize("seconds", [6, 60])
+def test_values_of_a_restarted_peer_are_replicated_again(seconds: int) -> None:
+    """A peer that was away for a moment and fails soon after its return loses nothing (seeds 12 and 332)."""
+    network = SimulatedCan(seed=5, space=Space(2))
+    network.grow(14)
+    random = Random(5)
+    for _ in range(40):
+        network.put(random.choice(network.addresses()), random)
+    network.wait(20 * SECOND)
+    for address in network.addresses()[:4]:
+        network.crash([address], lose_disk=False)
+        network.wait(10 * SECOND)
+        network.restart(address)
+        network.wait(seconds * SECOND)
+        network.crash([address])
+        network.wait(90 * SECOND)
+    assert (network.wiped, network.settle(), network.value_violations()) == ([], [], [])
+
+
 def test_a_network_split_heals() -> None:
     """Both sides cover the space while separated; then each point has one owner, and no removed value is back."""
     assert healed_split().value_violations() == []

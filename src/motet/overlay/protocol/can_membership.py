@@ -62,8 +62,6 @@ MAX_CONTACTS = 64  # addresses of former neighbours
 class ZoneContents(Protocol):
     """What the peer's zones store, as `can_storage` implements it."""
 
-    replicas: tuple[str, ...]
-
     def points_in(self, zone: Zone) -> list[CanPoint]: ...
 
     def copy(self, address: str, zone: Zone, finished: Callable[[bool], None]) -> None: ...
@@ -73,6 +71,8 @@ class ZoneContents(Protocol):
     def neighbour_reported(self, address: str) -> None: ...
 
     def tick(self) -> None: ...
+
+    def retaining(self) -> tuple[str, ...]: ...
 
     def is_settled(self) -> bool: ...
 
@@ -150,7 +150,7 @@ class CanMembership(NodeProtocol):
                 for address, neighbour in self.members.neighbours.items()
                 if not neighbour.is_provisional
             ),
-            replicas=self.contents.replicas,
+            replicas=self.contents.retaining(),
             is_answer=is_answer,
         )
 

@@ -31,7 +31,7 @@ from motet.overlay.protocol.reliable_link import ReliableLink
 from motet.overlay.protocol.zones import Region, Zone, region_contains
 
 MAX_RETURNS = 64  # entries that are put at an owner further away at the same time
-RETENTION = 2  # failure periods after its owner has it, a copy that is no replica is dropped
+RETENTION = 2  # failure periods after its owner has it and has last named this peer, a copy is dropped
 
 
 @dataclass(slots=True)
@@ -74,6 +74,7 @@ class CanStorage(NodeProtocol):
                     tuple(point), bytes.fromhex(digest), version, None if value is None else bytes.fromhex(value)
                 )
                 self.entries.setdefault(entry.point, {})[entry.digest] = entry
+        self.zones_changed()  # the zones were restored before the values
 
     def statistics(self) -> dict[str, int]:
         """Values in own zones, copies of others, marks of removed ones, and what the replicas have not got yet."""
@@ -135,6 +136,11 @@ class CanStorage(NodeProtocol):
     def tick(self) -> None:
         self._choose_replicas()
         self._return_foreign()
+
+    def retaining(self) -> tuple[str, ...]:
+        """The peers that are to retain their copies: the replicas and, until these have everything, all neighbours."""
+        is_replicated = len(self.replicas) == self._can.settings.replicas and not self._unreplicated
+        return self.replicas if is_replicated else tuple(self._can.members.neighbours)
 
     def is_settled(self) -> bool:
         """Whether the owner of everything retained here has it."""
@@ -350,7 +356,9 @@ class CanStorage(NodeProtocol):
                 confirmed_by, since = self._confirmed.get(entry.key, ("", 0))
                 if confirmed_by != owner:
                     copied.setdefault(owner, []).append(entry.key)
-                elif self.node.now - since > retention and self.node.address not in neighbour.replicas:
+                elif self.node.address in neighbour.replicas:
+                    self._confirmed[entry.key] = owner, self.node.now
+                elif self.node.now - since > retention:
                     self._drop(entry.key)
         for address, keys in copied.items():
             self._queue_copies(address, keys)

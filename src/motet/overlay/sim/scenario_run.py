@@ -25,6 +25,7 @@ from motet.overlay.sim.scenario import CAN, PASTRY, Scenario, ScenarioStep, pars
 from motet.overlay.sim.simulator import Simulator
 
 CHECK_PERIOD = 30 * SECOND
+LEAST_SETTLE = 120 * SECOND  # how long a run goes on after its last step, at least: pauses must be over
 ENDINGS = ("heal", "repair", "calm")  # steps that end a disturbance
 
 
@@ -47,8 +48,6 @@ class ScenarioRun(ABC):
 
     legend: str
     """What the colours of pictures mean."""
-    least_settle = 0
-    """How long a run goes on after its last step, at least: what a step began must be over."""
 
     def __init__(
         self, scenario: Scenario, simulator: Simulator, observer: Callable[[ScenarioRun, str], None] | None
@@ -70,7 +69,7 @@ class ScenarioRun(ABC):
             simulator.schedule(at, lambda index=index, step=step: self._apply(index, step))  # type: ignore[misc]
         last = start + int(max((step.at for step in self.scenario.steps), default=0.0) * SECOND)
         end = last + int(self.scenario.settle * SECOND)
-        settled = last + self.least_settle
+        settled = last + LEAST_SETTLE
         while simulator.now < end and not self._violation and not (simulator.now > settled and self._is_settled()):
             simulator.run(until=min(end, simulator.now + CHECK_PERIOD))
             self._observer(self, "")
@@ -165,7 +164,6 @@ class RingRun(ScenarioRun):
     """A run of Pastry nodes with values and topics."""
 
     legend = "blue: active; orange: active with wrong neighbours; grey: joining, suspended or leaving"
-    least_settle = 120 * SECOND
 
     def __init__(
         self,
