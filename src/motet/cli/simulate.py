@@ -235,7 +235,8 @@ def _print(report: SeedReport, settings: ScenarioSettings, args: argparse.Namesp
         print(f"seed {report.seed}{with_}: violated at {result.at:g} s, after step {result.step}")
         for violation in result.violations[:5]:
             print(f"  {violation}")
-        print(f"  the smallest schedule that still fails has {len(report.shrunk.steps)} steps:")
+        count = len(report.shrunk.steps)
+        print(f"  the smallest schedule that still fails has {count} step{'' if count == 1 else 's'}:")
         for step in report.shrunk.steps:
             print(f"    {step}")
         print(f"  run it again: {_command(report.seed, settings, args)}")

@@ -5,9 +5,10 @@ from tests.overlay.rings import assert_ring_is_right
 
 from motet.model.errors import UsageError
 from motet.overlay.net.frames import NetworkLimits, encode_message
-from motet.overlay.protocol.identifiers import Contact, closest, identifier_of
+from motet.overlay.protocol.identifiers import Contact, closeness, closest, identifier_of
 from motet.overlay.protocol.node import SECOND, Outcome, Send
 from motet.overlay.protocol.values import MAX_VALUE, FetchValue, StoreValue, ValueFetched, ValueStore, ValueStored
+from motet.overlay.sim.invariants import value_violations
 from motet.overlay.sim.network import GeographicLatency, Network
 from motet.overlay.sim.rings import SimulatedRing
 from motet.overlay.sim.simulator import Simulator
@@ -15,15 +16,15 @@ from motet.overlay.sim.simulator import Simulator
 KEYS = [identifier_of(f"key {index}") for index in range(150)]
 
 
-def ring_with_values(seed: int, *, nodes: int = 30, loss: float = 0.0) -> SimulatedRing:
+def ring_with_values(seed: int, *, nodes: int = 30, loss: float = 0.0, leaf_size: int = 16) -> SimulatedRing:
     network = Network(latency=GeographicLatency(), loss=loss)
-    ring = SimulatedRing(seed=seed, network=network, layers=lambda pastry: [ValueStore(pastry)])
+    ring = SimulatedRing(seed=seed, network=network, leaf_size=leaf_size, layers=lambda pastry: [ValueStore(pastry)])
     ring.build(nodes)
     stored: list[Outcome] = []
     ring.simulator.outcome_listeners.append(lambda _, outcome: stored.append(outcome))
     for tag, key in enumerate(KEYS):
         ring.simulator.command(ring.active[tag % nodes].address, StoreValue(tag=tag, key=key, value=b"%d" % tag))
-    ring.simulator.run(until=30 * SECOND)
+    ring.simulator.run(until=60 * SECOND)
     assert {outcome.tag for outcome in stored if isinstance(outcome, ValueStored)} == set(range(len(KEYS)))
     return ring
 
@@ -116,6 +117,22 @@ def test_values_survive_departures_and_crashes() -> None:
     assert len(ring.active) == 12
     assert_ring_is_right(ring)
     assert_values_are_in_place(ring)
+
+
+def test_a_holder_that_has_dropped_a_value_gets_it_back() -> None:
+    """A node that returns without its disk and others that fail then leave no replica missing for good."""
+    ring = ring_with_values(7, nodes=20, loss=0.02, leaf_size=8)
+    for key in KEYS[:6]:
+        returning, *others = sorted(ring.active, key=lambda contact: closeness(contact.identifier, key))[:3]
+        ring.crash(returning.address)
+        ring.simulator.run(until=ring.simulator.now + 3 * SECOND)
+        ring.rejoin(returning)
+        ring.simulator.run(until=ring.simulator.now + 10 * SECOND)
+        for contact in others:
+            ring.crash(contact.address)
+            ring.join()
+        ring.simulator.run(until=ring.simulator.now + 300 * SECOND)
+    assert value_violations(ring, {key: b"%d" % tag for tag, key in enumerate(KEYS)}) == []
 
 
 def test_values_survive_on_disk() -> None:

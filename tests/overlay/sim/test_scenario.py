@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from motet.model.errors import UsageError
 from motet.overlay.protocol.membership import Membership
 from motet.overlay.protocol.scribe import Scribe, TopicState
-from motet.overlay.protocol.values import ValueStore
+from motet.overlay.protocol.values import Replicate, ReplicateReply, ValueStore
 from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep, parse_scenario, random_scenario
 from motet.overlay.sim.scenario_run import make_run, run_seed
 
@@ -50,9 +49,9 @@ def never_probe_lost(_self: Membership) -> None:
     """A ring that was partitioned stays so."""
 
 
-def prepare_without_values(_self: ValueStore, ready: Callable[[], None]) -> None:
-    """A newcomer answers for keys before it has their values."""
-    ready()
+def acknowledge_only(self: ValueStore, sender: str, message: Replicate) -> None:
+    """A replica does not hold what it acknowledges."""
+    self.node.send(sender, ReplicateReply(request=message.request))
 
 
 def never_compare(_self: ValueStore) -> None:
@@ -70,15 +69,15 @@ def stay_detached(_self: Scribe, _key: int, _topic: TopicState, _reason: str) ->
 @pytest.mark.parametrize(
     ("protocol", "method", "mistake", "seeds"),
     [
-        (Membership, "_probe_lost", never_probe_lost, range(1, 4)),
-        (ValueStore, "prepare", prepare_without_values, range(4, 7)),
-        (ValueStore, "_compare", never_compare, range(1, 3)),
-        (Scribe, "_detach", stay_detached, range(1, 3)),
-        (Scribe, "_check_root", stay_root, range(1, 3)),
+        (Membership, "_probe_lost", never_probe_lost, [77]),
+        (ValueStore, "_receive_replicate", acknowledge_only, [1, 2]),
+        (ValueStore, "_compare", never_compare, [2, 3]),
+        (Scribe, "_detach", stay_detached, [7]),
+        (Scribe, "_check_root", stay_root, [7, 11]),
     ],
 )
 def test_planted_mistakes_are_found(
-    protocol: type, method: str, mistake: object, seeds: range, monkeypatch: pytest.MonkeyPatch
+    protocol: type, method: str, mistake: object, seeds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mistake in each protocol violates an invariant within a few seeds."""
     monkeypatch.setattr(protocol, method, mistake)

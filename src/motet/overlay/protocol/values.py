@@ -2,7 +2,7 @@
 
 The node responsible for a key answers; the closest nodes of its leaf set hold replicas. Every holder compares what it
 has with the others of the replica set after a change of neighbours, and drops a value only when the whole set has
-confirmed it.
+confirmed it. Confirmations are asked for again from time to time: who gave one may have dropped the value since.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from motet.overlay.protocol.requests import Requests
 
 REPLICAS = 4
 ROUND_PERIOD = 20 * SECOND
+REVIEW_ROUNDS = 10  # in which each confirmation is asked for again
 CHANGE_DELAY = 1 * SECOND
 ATTEMPTS = 5
 CHUNK = 64  # values of one message
@@ -214,6 +215,8 @@ class ValueStore(NodeProtocol, RingApplication):
             ReplicateReply: self._receive_reply,
         }
         self._confirmed: dict[int, set[Contact]] = {}
+        self._outside: dict[int, int] = {}  # keys that others hold instead, since when
+        self._round = 0
         self._queued: dict[Contact, dict[int, list[Callable[[], None]]]] = {}  # keys, and what to call after each
         self._sending: set[Contact] = set()  # those with values on their way
         self._transfers = 0
@@ -356,6 +359,7 @@ class ValueStore(NodeProtocol, RingApplication):
 
     def _drop(self, key: int) -> None:
         del self.values[key]
+        del self._outside[key]
         self._confirmed.pop(key, None)
         self.node.persist(f"value.{key:x}", None)
         self.node.record(key, "dropped: the replica set has it")
@@ -385,19 +389,29 @@ class ValueStore(NodeProtocol, RingApplication):
             self._schedule(ROUND_PERIOD)
 
     def _compare(self) -> None:
-        """Compare with those that should hold a value and have not confirmed it; drop what others hold instead."""
+        """Compare with those that should hold a value and have not confirmed it; drop what others hold instead.
+
+        A value is dropped after a round: by then all others have noticed that this node is no holder any more, and ask
+        it for a confirmation if it is one again.
+        """
         if not self.pastry.is_active:
             return
-        own = self.pastry.own
+        own, now = self.pastry.own, self.node.now
+        is_next_round = now // ROUND_PERIOD > self._round
+        self._round = now // ROUND_PERIOD
         unconfirmed: dict[Contact, list[Holding]] = {}
         for key, value in list(self.values.items()):
             holders = self.replica_set(key)
             confirmed = self._confirmed.setdefault(key, set())
+            if is_next_round and (key + self._round) % REVIEW_ROUNDS == 0:
+                confirmed.clear()
             confirmed.intersection_update(holders)
             pending = [contact for contact in holders if contact != own and contact not in confirmed]
             for contact in [contact for contact in pending if key not in self._queued.get(contact, ())]:
                 unconfirmed.setdefault(contact, []).append(value.holding)
-            if not pending and own not in holders:
+            if own in holders:
+                self._outside.pop(key, None)
+            elif self._outside.setdefault(key, now) + ROUND_PERIOD <= now and not pending:
                 self._drop(key)
         for contact, holdings in unconfirmed.items():
             for start in range(0, len(holdings), CHUNK):

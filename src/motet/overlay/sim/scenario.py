@@ -265,7 +265,7 @@ def _random_pastry(random: Random, nodes: int) -> Scenario:
 
 
 def _add_epoch(random: Random, names: list[str], add: Callable[..., None]) -> None:  # noqa: PLR0912  kinds
-    kind = random.choice(["crash", "restart", "join", "leave", "pause", "partition", "links", "write"])
+    kind = random.choice(["crash", "restart", "return", "join", "leave", "pause", "partition", "links", "write"])
     chosen = random.sample(names, 3)
     if kind == "crash":
         for name in chosen[: random.randint(1, 3)]:
@@ -276,6 +276,13 @@ def _add_epoch(random: Random, names: list[str], add: Callable[..., None]) -> No
             add("crash", node=name, lose_disk=random.random() < 0.5)
         for name in chosen:
             add("restart", node=name)
+    elif kind == "return":  # a node is away for a moment; soon after its return two fail, it may be one of them
+        add("crash", node=chosen[0], lose_disk=random.random() < 0.5)
+        add("restart", after=random.choice([0, 5, 40]), node=chosen[0])
+        failing = random.sample(chosen, 2)
+        add("crash", after=random.choice([0, 10, 30]), node=failing[0])
+        add("crash", node=failing[1])
+        names[:] = [name for name in names if name not in failing]
     elif kind == "join":
         for _ in range(random.randint(1, 5)):
             names.append(f"n{1 + max(int(name[1:]) for name in names) + random.randrange(2)}")
