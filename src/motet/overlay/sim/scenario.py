@@ -317,7 +317,7 @@ def _random_can(random: Random, nodes: int) -> Scenario:
     alphabet = Alphabet()
     values: list[tuple[list[str], str]] = []
     steps: list[ScenarioStep] = []
-    now = 5.0
+    now, repaired = 5.0, 0.0
 
     def add(action: str, *, after: float = 0, **arguments: Any) -> None:
         nonlocal now
@@ -373,7 +373,10 @@ def _random_can(random: Random, nodes: int) -> Scenario:
             at, value = random.choice(values)
             add("remove", node=random.choice(names), point=at, value=value)
             add("heal", after=random.choice((10, 60, 120)))
+            repaired = now + 120
         else:
+            if kind == "crash":  # a value that was put on a side of one peer has no copies before
+                now = max(now, repaired)
             _add_membership(random, kind, names, add)
     add("heal")
     add("calm")
