@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,14 @@ def test_a_network_at_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         route = json.loads(capsys.readouterr().out)
         assert [hop["name"] for hop in route["hops"]] == ["node-1", "node-2"]
         assert route["responsible"]["identifier"] == nodes[1]["identifier"]
+        picture, partial = tmp_path / "way.svg", tmp_path / "partial"  # an address book with one of the nodes
+        shutil.copytree(tmp_path / "net/operator", partial / "operator")
+        book = json.loads((tmp_path / "net/network.json").read_text())
+        (partial / "network.json").write_text(json.dumps(book | {"nodes": book["nodes"][:1]}))
+        for folder, name in ((directory, "node-2"), (str(partial), nodes[1]["address"])):
+            assert main(["overlay", "route", key, "--directory", folder, "--picture", str(picture)]) == 0
+            assert all(f">{text}</text>" in picture.read_text() for text in ("node-1", name, "key"))
+        capsys.readouterr()
         assert main(["overlay", "route", "a key", "--directory", directory]) == 0
         assert "is a key of node-" in capsys.readouterr().out
         assert main(["overlay", "status", "--directory", directory]) == 0

@@ -273,7 +273,9 @@ def _picture_of(book: AddressBook, key: RouteKey, route: list[str]) -> str:
     if not isinstance(key, int):
         zones = {names[address]: zones_of(state["zones"]) for address, state in states.items()}
         loads = {names[address]: float(state["values"]) for address, state in states.items()}
-        return draw_zones(Space(book.dimensions), zones, loads=loads, path=[names[address] for address in route])
+        return draw_zones(
+            Space(book.dimensions), zones, loads=loads, path=[names[address] for address in route if address in states]
+        )
     return draw_ring(
         map(identifier_of, {*states, *route}),
         node=identifier_of(route[-1]),
