@@ -287,18 +287,19 @@ def _ring_labels(
 ) -> list[str]:
     """Names beside their nodes and a key, outside the ring and moved apart; if they are too many the key alone."""
     gap = int(SPACE * size * 1.1 / (2 * math.pi * radius))
-    keys = () if key is None else (key,)
-    ordered = sorted({*(names if (len(names) + 1) * gap < SPACE else ()), *keys})
-    if not ordered:
+    texts = [(identifier, name, INK) for identifier, name in names.items()] if (len(names) + 1) * gap < SPACE else []
+    texts += [] if key is None else [(key, "key", COLOURS["route"])]
+    texts.sort()
+    if not texts:
         return []
-    spaces = {after: (after - before) % SPACE for before, after in pairwise([ordered[-1], *ordered])}
-    start = ordered.index(max(ordered, key=lambda identifier: spaces[identifier]))  # after the widest space
-    labels, at = [], ordered[start] - gap
-    for identifier in ordered[start:] + ordered[:start]:
-        at = max(at + gap, identifier + (SPACE if identifier < ordered[start] else 0))
+    spaces = [(after[0] - before[0]) % SPACE for before, after in pairwise([texts[-1], *texts])]
+    start = spaces.index(max(spaces))  # after the widest space
+    first = texts[start][0]
+    labels, at = [], first - gap
+    for identifier, text, colour in texts[start:] + texts[:start]:
+        at = max(at + gap, identifier + (SPACE if identifier < first else 0))
         x, y = _point(at, centre, radius + size)
         anchor = "middle" if abs(x - centre) < radius / 4 else "start" if x > centre else "end"
-        text, colour = ("key", COLOURS["route"]) if identifier == key else (names[identifier], INK)
         labels.append(_text(x, y + size / 3, text, colour, anchor=anchor, size=size))
     return labels
 
