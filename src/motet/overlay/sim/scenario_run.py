@@ -378,8 +378,9 @@ class CanRun(ScenarioRun):
         yield from can.lookup_violations(random)
 
     def _join(self, node: str) -> None:
-        if node not in self.simulator.disks and self.can.members():
-            self.can.start([self.simulator.random.choice(self.can.members())], address=node)
+        members = self.can.members()
+        if node not in self.simulator.disks and members:  # some contacts: one of them may fail before it answers
+            self.can.start(self.simulator.random.sample(members, min(3, len(members))), address=node)
 
     def _crash(self, node: str, *, lose_disk: bool = True) -> None:
         if len(self.can.addresses()) > 1:
