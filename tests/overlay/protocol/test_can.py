@@ -48,7 +48,7 @@ def can_of(node: PeerNode) -> Can:
 
 
 def report(*claims: Claim, sequence: int = 1, neighbours: tuple[PeerClaims, ...] = ()) -> ZoneReport:
-    return ZoneReport(sequence=sequence, claims=claims, neighbours=neighbours, replicas=(), is_answer=False)
+    return ZoneReport(sequence=sequence, claims=claims, neighbours=neighbours, retaining=(), is_answer=False)
 
 
 def sent(effects: list[Effect], kind: type[PeerMessage]) -> list[str]:

@@ -150,7 +150,7 @@ class CanMembership(NodeProtocol):
                 for address, neighbour in self.members.neighbours.items()
                 if not neighbour.is_provisional
             ),
-            replicas=self.contents.retaining(),
+            retaining=self.contents.retaining(),
             is_answer=is_answer,
         )
 
@@ -188,7 +188,7 @@ class CanMembership(NodeProtocol):
         earlier = self.members.neighbours.pop(sender, None)
         if self.members.is_related(report.claims):
             self.members.neighbours[sender] = Neighbour(
-                report.claims, self.node.now, report.neighbours, report.replicas
+                report.claims, self.node.now, report.neighbours, report.retaining
             )
             self._contacts.pop(sender, None)
         if earlier is not None and earlier.claims != report.claims:
@@ -271,7 +271,7 @@ class CanMembership(NodeProtocol):
         """Store the zones and the neighbours, if they have changed."""
         neighbours = tuple([PeerClaims(a, neighbour.claims) for a, neighbour in self.members.neighbours.items()])
         claims = tuple(self.members.claims)
-        report = ZoneReport(sequence=0, claims=claims, neighbours=neighbours, replicas=(), is_answer=False)
+        report = ZoneReport(sequence=0, claims=claims, neighbours=neighbours, retaining=(), is_answer=False)
         if report != self._persisted:
             self._persisted = report
             self.node.persist("can.zones", json.dumps(to_fields(report)).encode())

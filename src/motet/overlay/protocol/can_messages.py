@@ -133,12 +133,15 @@ def batches(values: Iterable[_Sized]) -> list[tuple[_Sized, ...]]:
 
 @peer_message
 class ZoneReport(PeerMessage):
-    """What a peer holds and whom it takes for neighbours: sent regularly, and at every change."""
+    """What a peer holds, whom it takes for neighbours, and who is to retain copies of its values.
+
+    It is sent regularly, and at every change.
+    """
 
     sequence: int
     claims: tuple[Claim, ...]
     neighbours: tuple[PeerClaims, ...]
-    replicas: tuple[str, ...]
+    retaining: tuple[str, ...]
     is_answer: bool
 
 

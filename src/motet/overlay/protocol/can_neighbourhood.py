@@ -38,7 +38,7 @@ class Neighbour:
     claims: tuple[Claim, ...]
     reported_at: int
     neighbours: tuple[PeerClaims, ...] = ()
-    replicas: tuple[str, ...] = ()
+    retaining: tuple[str, ...] = ()
     is_provisional: bool = False
 
 

@@ -356,7 +356,7 @@ class CanStorage(NodeProtocol):
                 confirmed_by, since = self._confirmed.get(entry.key, ("", 0))
                 if confirmed_by != owner:
                     copied.setdefault(owner, []).append(entry.key)
-                elif self.node.address in neighbour.replicas:
+                elif self.node.address in neighbour.retaining:
                     self._confirmed[entry.key] = owner, self.node.now
                 elif self.node.now - since > retention:
                     self._drop(entry.key)
