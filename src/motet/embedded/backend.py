@@ -12,11 +12,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.partitions import Router
 from motet.engine.runtime.processor import Processor
 from motet.lake import Lake, Snapshot
 from motet.lake.progress import greatest_waiting, pending_count
+from motet.language.parse import parse_stored
 from motet.language.scope import is_single_event
 from motet.language.syntax import Subscription
 from motet.model.batches import NotificationBatch, Records, Triple

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.runtime.active_subscription import parse_stored
 from motet.engine.runtime.partitions import (
     PartitionWorker,
     Router,
@@ -26,6 +25,7 @@ from motet.engine.runtime.partitions import (
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.snapshot import StateSnapshot
 from motet.lake import DataFile, Lake, Snapshot
+from motet.language.parse import parse_stored
 from motet.model.batches import RECORDS
 from motet.model.records import Subscribe, control_records
 from motet.model.timeline import TIMELINE_COLUMNS, FrontierTimeline, LogRecords

@@ -1,12 +1,16 @@
-"""Parses the text of any surface to checked subscriptions."""
+"""Parses the text of any surface to checked subscriptions, and texts that a log stores."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 from motet.language.check import check, check_names
 from motet.language.motet_lexer import is_subscription_name
-from motet.language.syntax import Subscription
+from motet.language.syntax import Subscription, with_mappings
 from motet.model.arguments import check_type
-from motet.model.errors import UsageError
+from motet.model.control import SubscriptionRange
+from motet.model.errors import SubscriptionError, UsageError
 from motet.sparql.tokens import Document
 
 SYNTAXES = ("motet", "sparql", "jtang", "cecube", "exmlql", "xml-ql")
@@ -32,6 +36,30 @@ def parse(
     for subscription in subscriptions:
         check(subscription, text, source)
     return subscriptions
+
+
+def parse_stored(text: str, origin: str, mappings: Sequence[str] = ()) -> tuple[Subscription, ...]:
+    """Parse the text of a subscription from a log or a state snapshot; ``origin`` is for the error message.
+
+    ``mappings`` are those of XML documents that were in force when it was registered.
+    """
+    try:
+        subscriptions = _parse_cached(text)
+    except SubscriptionError:
+        return parse(text, source=origin)
+    return tuple(with_mappings(each, tuple(mappings)) for each in subscriptions) if mappings else subscriptions
+
+
+def parse_registered(registration: SubscriptionRange) -> tuple[Subscription, ...]:
+    """The subscriptions of a registration in a log."""
+    record = registration.subscribe
+    return parse_stored(record.text, f"subscription {record.name!r} in the log", registration.mappings)
+
+
+@lru_cache(maxsize=10_000)
+def _parse_cached(text: str) -> tuple[Subscription, ...]:
+    """Parsing takes milliseconds, and each backfill reads the same records again."""
+    return parse(text)
 
 
 def _surface(document: Document, syntax: str, name: str) -> tuple[Subscription, ...]:

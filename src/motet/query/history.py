@@ -223,7 +223,7 @@ class History:
 
 def _parsed(registration: SubscriptionRange) -> Sequence[Subscription]:
     """The subscriptions of a registration; the parser is loaded only for a log that has any."""
-    from motet.engine.runtime.active_subscription import parse_registered
+    from motet.language.parse import parse_registered
 
     return parse_registered(registration)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,9 @@ from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import RootOutput
-from motet.language.parse import parse
+from motet.language.parse import parse_stored
 from motet.language.printer import to_text
-from motet.language.syntax import Events, Subscription, with_mappings, xml_mappings
-from motet.model.control import SubscriptionRange
-from motet.model.errors import SubscriptionError
+from motet.language.syntax import Events, Subscription, xml_mappings
 from motet.plan.graph import Root, Start
 
 
@@ -73,30 +70,6 @@ class BackfillView:
                 [self.retractions.get(iri, -1) < offset for iri, offset in zip(iris, offsets, strict=True)], np.bool_
             )
         return table.take(is_visible)
-
-
-def parse_stored(text: str, origin: str, mappings: Sequence[str] = ()) -> tuple[Subscription, ...]:
-    """Parse the text of a subscription from a log or a state snapshot; ``origin`` is for the error message.
-
-    ``mappings`` are those of XML documents that were in force when it was registered.
-    """
-    try:
-        subscriptions = _parse_cached(text)
-    except SubscriptionError:
-        return parse(text, source=origin)
-    return tuple(with_mappings(each, tuple(mappings)) for each in subscriptions) if mappings else subscriptions
-
-
-def parse_registered(registration: SubscriptionRange) -> tuple[Subscription, ...]:
-    """The subscriptions of a registration in a log."""
-    record = registration.subscribe
-    return parse_stored(record.text, f"subscription {record.name!r} in the log", registration.mappings)
-
-
-@lru_cache(maxsize=10_000)
-def _parse_cached(text: str) -> tuple[Subscription, ...]:
-    """Parsing takes milliseconds, and each backfill reads the same records again."""
-    return parse(text)
 
 
 def snapshot_entry(active: ActiveSubscription) -> dict[str, object]:

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.match.closure import closed_background
-from motet.engine.runtime.active_subscription import parse_registered
 from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
 from motet.engine.runtime.emission import emit_solutions, merge_notifications
 from motet.engine.runtime.processor import Processor
@@ -25,6 +24,7 @@ from motet.engine.runtime.processor_state import SharedPlan
 from motet.engine.runtime.record_reader import slice_at_controls
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
+from motet.language.parse import parse_registered
 from motet.language.scope import has_no, is_single_event
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import RECORDS, Records, Triple

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.output import root_output
-from motet.engine.runtime.active_subscription import ActiveSubscription, parse_stored
+from motet.engine.runtime.active_subscription import ActiveSubscription
 from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
+from motet.language.parse import parse_stored
 from motet.language.scope import is_single_event
 from motet.language.syntax import Construct, Events, Subscription
 from motet.model.batches import RecordRow, Records

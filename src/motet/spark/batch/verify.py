@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from motet.engine.match.closure import closed_background
-from motet.engine.runtime.active_subscription import parse_registered
 from motet.jobs.verify import LINK_OFFSETS, Comparison, TableRow, compare, digest, link_count, recompute, table_rows
 from motet.lake import Snapshot
 from motet.lake.segments import read_rows
+from motet.language.parse import parse_registered
 from motet.language.syntax import Construct, Subscription
 from motet.model.batches import Triple
 from motet.model.control import ControlState, registrations
