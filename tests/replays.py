@@ -14,7 +14,7 @@ from random import Random
 
 from motet import reference
 from motet.fuzz.case import BEGIN, LAST_START, SECOND, Case
-from motet.fuzz.cases import nth_case
+from motet.fuzz.cases import nth_case, without_void_retractions
 from motet.fuzz.oracle import expected_result
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.syntax import Subscription
@@ -48,7 +48,8 @@ def nth_replay(seed: int, number: int) -> ReplayCase:
     until = random.choice((None, None, (since or BEGIN) + random.randint(0, LAST_START) * SECOND))
     by_name = {each.name: replace(each, since=since) for each in case.subscriptions}  # some are registered twice
     late = random.random() < 0.4
-    return ReplayCase(case.with_records(records), tuple(by_name.values()), since, until, late)
+    log = without_void_retractions(case.with_records(records))
+    return ReplayCase(log, tuple(by_name.values()), since, until, late)
 
 
 def in_any_order(log: Case, random: Random) -> Case:
@@ -78,7 +79,10 @@ def expected_replay_lines(replay: ReplayCase) -> list[str]:
         if isinstance(record, reference.BackgroundRecord):
             ontology = (ontology - record.removed) | record.added
     set_before = [record.entailment for record in before if isinstance(record, reference.SettingsRecord)]
-    settings = reference.SettingsRecord(0, None, None, set_before[-1] if set_before else None)
+    mappings = [record.mappings for record in log.records if isinstance(record, reference.SettingsRecord)]
+    settings = reference.SettingsRecord(
+        0, None, None, set_before[-1] if set_before else None, mappings[-1] if mappings else ()
+    )
     subscribes = [reference.SubscribeRecord(0, subscription) for subscription in replay.subscriptions]
     visible = Case((), ontology).with_records([settings, *subscribes, *_visible_records(replay, len(before))])
     return expected_result(visible).lines()

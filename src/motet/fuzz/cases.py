@@ -290,7 +290,7 @@ def _published(random: Random, case: Case, records: Sequence[reference.Record], 
             latenesses = [each for each in (None, 0, SECOND, 4 * SECOND) if each != settings.lateness]
             settings = replace(settings, lateness=random.choice(latenesses), mappings=random.choice((mappings, ())))
             published.append(replace(settings, clock=clock))
-    return _without_void_retractions(case.with_records(published))
+    return without_void_retractions(case.with_records(published))
 
 
 def _random_commits(random: Random, records: Sequence[reference.Record]) -> Iterator[list[reference.Record]]:
@@ -335,7 +335,7 @@ def _tick_clock(record: reference.Record, clock: int) -> int | None:
     return None if record.instant == END_OF_TIME else max(clock, record.instant)
 
 
-def _without_void_retractions(case: Case) -> Case:
+def without_void_retractions(case: Case) -> Case:
     """The case without retractions of events that are not in the log before them."""
     written = reference.write_log(case.records, case.lateness).records
     accepted = {record.id: record.offset for record in written if isinstance(record, reference.EventRecord)}
