@@ -233,6 +233,8 @@ def quiet_network(peers: int, seed: int, *, by_peer: bool = False) -> SimulatedC
     while len(network.members()) < peers:
         network.wait(REPORT_PERIOD)
     network.wait(3 * REPORT_PERIOD)
+    while any(network.can(address).statistics()["open faces"] for address in network.addresses()):
+        network.wait(REPORT_PERIOD)  # a neighbour is still to be found
     covered = sum((network.space.volume(zone) for zone in _zones(network)), Fraction())
     assert covered == 1, "the zones tile the space"
     return network

@@ -98,6 +98,7 @@ class Can(CanMembership):
             "zones": len(self.members.claims),
             "neighbours": len(self.members.neighbours),
             "vacancies": len(self.members.vacancies),
+            "open faces": len(self._open_since),
             "shortcuts": len(self.members.shortcuts),
             "contacts": len(self._contacts),
         }
