@@ -108,7 +108,7 @@ def processor(workload: Workload, log: pa.RecordBatch, size: int, rounds: int) -
 
 def _run(workload: Workload, record_batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     ready = ready_processor(parse(workload.text))
-    return [ready.advance(Records(columns=batch), newest_end(batch)).columns() for batch in record_batches]
+    return [ready.advance(Records(columns=batch), newest_end(batch)).columns for batch in record_batches]
 
 
 def measure_peers(workload: Workload) -> dict[str, Measured]:

@@ -64,7 +64,7 @@ def _seconds(matcher: Matcher, events: pa.RecordBatch, expected: int) -> float:
 
 def _notifications(matcher: Matcher, events: pa.RecordBatch) -> pa.RecordBatch:
     records = Records(columns=events)
-    return emit_solutions(matcher.solve(records)).columns()
+    return emit_solutions(matcher.solve(records)).columns
 
 
 def main() -> None:

@@ -160,9 +160,9 @@ class LogProcessor(Processor):
     def commit(self, records: pa.RecordBatch, frontier: FrontierAfter = None) -> pa.RecordBatch:
         """The notifications that the next records make final; their frontier is computed, or that of a timeline."""
         if isinstance(frontier, FrontierTimeline):
-            return self.advance(Records(columns=records), frontier).columns()
+            return self.advance(Records(columns=records), frontier).columns
         stored, self._committed_frontier = committed(records, self._committed_frontier)
-        return self.advance(Records(columns=stored), self._committed_frontier).columns()
+        return self.advance(Records(columns=stored), self._committed_frontier).columns
 
 
 def matched(matcher: Matcher, events: Records) -> NotificationBatch:

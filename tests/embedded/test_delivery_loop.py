@@ -40,7 +40,7 @@ def test_records_in_memory_are_those_of_the_log(commits: list[list[int]], data: 
             stop = data.draw(st.integers(first + 1, snapshot.next_offset))
             taken = recent.take(first, stop)
             assert taken is not None
-            rows = [row for records, _ in taken for row in records.rows()]
+            rows = [row for records, _ in taken for row in records.rows]
             assert rows == [row for batch in snapshot.records(first, stop) for row in record_rows(batch)]
             end = first
             for records, frontier in taken:
@@ -60,4 +60,4 @@ def test_only_the_latest_records_stay_in_memory() -> None:
         assert commit is not None
         recent.add(commit._replace(file=commit.file._replace(size=delivery_loop.RECENT_BYTES // 2)))
     assert recent.take(1, 2) is None
-    assert [[row.offset for row in records.rows()] for records, _ in recent.take(2, 4) or ()] == [[2], [3]]
+    assert [[row.offset for row in records.rows] for records, _ in recent.take(2, 4) or ()] == [[2], [3]]

@@ -40,7 +40,7 @@ class ReferenceProcessor:
 
     def advance(self, records: Records, frontier: int | None) -> NotificationBatch:
         begin = len(self.log)
-        self.log.extend(map(stored_record, records.rows()))
+        self.log.extend(map(stored_record, records.rows))
         emitted = evaluate_written(WrittenLog(tuple(self.log), frontier), ontology=self.settings.background)
         last = len(self.log) - 1
         return NotificationBatch(

@@ -54,7 +54,7 @@ def test_small_batches_become_the_same_records(
     order = commit_order(few.ends)
     records, *rest = place_small(few, order, newest, clock)
     expected, *expected_rest = place(many.uncommitted.take(pa.array(order)), newest, clock)
-    tables = [pa.Table.from_batches([batch.columns() for batch in each]) for each in (records, expected)]
+    tables = [pa.Table.from_batches([batch.columns for batch in each]) for each in (records, expected)]
     assert tables[0].equals(tables[1])
     assert rest == expected_rest
 

@@ -63,8 +63,8 @@ def test_a_batch_is_converted_once() -> None:
     """The other form is made when it is first read, and is the same object afterwards."""
     rows = [RecordRow(7, "event", "urn:e", 1, 2, None, False, None, ())]
     batch = Records(rows=rows)
-    assert batch.rows() is rows and batch.columns() is batch.columns()
-    assert Records(columns=batch.columns()).rows() == rows
+    assert batch.rows is rows and batch.columns is batch.columns
+    assert Records(columns=batch.columns).rows == rows
 
 
 def test_only_one_module_distinguishes_the_forms_of_a_batch() -> None:

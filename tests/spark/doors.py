@@ -44,7 +44,7 @@ def expected(lake: Lake) -> list[str]:
     """What the log means, by one kernel in this process."""
     processor = Processor()
     pairs = lake.snapshot().log_records()
-    return lines([processor.advance(Records(columns=records), frontier).columns() for records, frontier in pairs])
+    return lines([processor.advance(Records(columns=records), frontier).columns for records, frontier in pairs])
 
 
 def lines(batches: Iterable[pa.RecordBatch]) -> list[str]:

@@ -85,8 +85,8 @@ def _between(commit: PlacedRecords, first: int, stop: int) -> Iterator[RecordBat
         low, high = max(first, begin), min(stop, end)
         if low < high:
             is_whole = high - low == len(batch)
-            records = batch if is_whole else Records(columns=batch.columns().slice(low - begin, high - low))
-            yield records, commit.frontier if high == commit.file.stop else first_frontier(batch.columns())
+            records = batch if is_whole else Records(columns=batch.columns.slice(low - begin, high - low))
+            yield records, commit.frontier if high == commit.file.stop else first_frontier(batch.columns)
         begin = end
 
 
@@ -336,15 +336,15 @@ class DeliveryLoop:
 
 
 def _last_offset(batch: NotificationBatch) -> int:
-    return batch.rows()[-1][1] if batch.is_small else int(batch.columns().column("offset")[-1].as_py())
+    return batch.rows[-1][1] if batch.is_small else int(batch.columns.column("offset")[-1].as_py())
 
 
 def _to_table(notifications: Sequence[NotificationBatch], first: int, stop: int) -> pa.Table:
     batches: list[pa.RecordBatch] = []
     for is_small, group in groupby(notifications, lambda batch: batch.is_small):  # small ones are converted together
         consecutive = list(group)
-        rows = chain.from_iterable(batch.rows() for batch in consecutive if is_small)
-        batches += [notification_batch(rows)] if is_small else [batch.columns() for batch in consecutive]
+        rows = chain.from_iterable(batch.rows for batch in consecutive if is_small)
+        batches += [notification_batch(rows)] if is_small else [batch.columns for batch in consecutive]
     table = pa.Table.from_batches(batches, schema=NOTIFICATIONS)
     offsets = table["offset"]
     return table.filter(pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, stop)))

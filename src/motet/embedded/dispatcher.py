@@ -244,7 +244,7 @@ class Dispatcher:
     def deliver(self, batches: Sequence[NotificationBatch]) -> None:
         """Call the listeners of new notifications."""
         for batch in batches:
-            for notification, offset in batch.rows():
+            for notification, offset in batch.rows:
                 for delivery in self._deliveries.get(notification.subscription, ()):
                     if offset >= delivery.first and delivery.received_to is None:  # noqa: SIM102  (a hot path)
                         if not self._call(delivery, notification, offset):
@@ -348,7 +348,7 @@ def _number_at(batches: Iterable[NotificationBatch], notification: Notification,
     """How many notifications of the same subscription and offset come before this one."""
     number = 0
     for batch in batches:
-        for other, at in batch.rows():
+        for other, at in batch.rows:
             if at == offset and other == notification:
                 return number
             number += at == offset and other.subscription == notification.subscription

@@ -106,7 +106,7 @@ class ProcessorEngine:
         processor = self.create(ProcessorSettings(background, earlier_records))
         emissions = []
         for batch, frontier in random_batches(log, len(log.records), random, self.cut_probabilities):
-            notifications = processor.advance(Records(columns=batch), frontier).rows()
+            notifications = processor.advance(Records(columns=batch), frontier).rows
             emissions += [(log.case_offsets[offset], notification) for notification, offset in notifications]
             if random.random() < RESTORE_PROBABILITY:
                 processor = self.restore(processor, earlier_records)

@@ -355,7 +355,7 @@ def _replay_batches(
             on_progress(len(records))
 
     for records, frontier in view.controls.interleave(events()):
-        yield processor.advance(Records(columns=records), frontier).columns()
+        yield processor.advance(Records(columns=records), frontier).columns
     on_pending(processor.pending_instants().tolist())
 
 

@@ -168,10 +168,10 @@ def run_embedded(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> RunS
     notifications: list[pa.RecordBatch] = []
     offset = 0
     for events in files:
-        notifications.append(processor.advance(Records(columns=event_records(events, offset)), None).columns())
+        notifications.append(processor.advance(Records(columns=event_records(events, offset)), None).columns)
         offset += len(events)
     end = Records(columns=tick_record(END_OF_TIME, offset))
-    notifications.append(processor.advance(end, END_OF_TIME).columns())
+    notifications.append(processor.advance(end, END_OF_TIME).columns)
     return files.summary(write_notifications(notifications, sink))
 
 

@@ -175,7 +175,7 @@ def recompute(
 
     processor = Processor(earlier_records=records)
     for batch, frontier in records(snapshot.notifications_end):
-        yield from table_rows(processor.advance(Records(columns=batch), frontier).columns())
+        yield from table_rows(processor.advance(Records(columns=batch), frontier).columns)
         on_progress(len(batch))
 
 

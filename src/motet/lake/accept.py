@@ -464,7 +464,7 @@ def _receipts(
         file, (_, repeated, rejected, _) = placed.file, decisions[0]
         counts = (file.rows, repeated, file.stamped, file.late)
         return [Receipt(requests[0].ids, *counts, rejected, file.first, file.stop - 1)]
-    records = None if placed is None else pa.Table.from_batches([batch.columns() for batch in placed.records])
+    records = None if placed is None else pa.Table.from_batches([batch.columns for batch in placed.records])
     receipts: list[Receipt | DecodeError] = []
     begin = 0
     for request, (accepted, repeated, rejected, error) in zip(requests, decisions, strict=True):

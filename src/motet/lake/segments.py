@@ -76,7 +76,7 @@ def store_records(store: Store, records: Sequence[Records], first: int, version:
 def _inline(records: Sequence[Records]) -> bytes | memoryview | None:
     """The bytes of records that are small enough to be inline in their commit; None for others."""
     if len(records) == 1 and records[0].is_small:
-        body: bytes | memoryview = inline_rows(records[0].rows())
+        body: bytes | memoryview = inline_rows(records[0].rows)
     else:
         table = _table(records)
         if table.num_rows > INLINE_ROWS or table.nbytes > INLINE_BYTES:
@@ -86,7 +86,7 @@ def _inline(records: Sequence[Records]) -> bytes | memoryview | None:
 
 
 def _table(records: Sequence[Records]) -> pa.Table:
-    return pa.Table.from_batches([batch.columns() for batch in records], RECORDS)
+    return pa.Table.from_batches([batch.columns for batch in records], RECORDS)
 
 
 def write_rows(store: Store, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:

@@ -6,6 +6,7 @@ Terms are canonical N-Triples strings (``model.terms``), ids bare IRIs, times UT
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import repeat
 from typing import Generic, NamedTuple, TypeVar
 
@@ -214,29 +215,29 @@ class Batch(Generic[R]):
     """Rows in one of two forms: Arrow columns, or a few Python values. The other form is made once, when it is read.
 
     >>> batch = Records(rows=[RecordRow(7, "event", "urn:e", 1, 2, None, False, None, ())])
-    >>> batch.is_small, len(batch), batch.columns().column("offset").to_pylist()
+    >>> batch.is_small, len(batch), batch.columns.column("offset").to_pylist()
     (True, 1, [7])
     """
 
     def __init__(self, *, columns: pa.RecordBatch | None = None, rows: list[R] | None = None) -> None:
         self.is_small = rows is not None  # it was made of rows
-        self._columns = columns
-        self._rows = rows
+        if rows is not None:
+            self.rows = rows
+        if columns is not None:
+            self.columns = columns
 
     def __len__(self) -> int:
-        return len(self._rows) if self._rows is not None else self.columns().num_rows
+        return len(self.rows) if self.is_small else self.columns.num_rows
 
+    @cached_property
     def columns(self) -> pa.RecordBatch:
         """The rows as columns."""
-        if self._columns is None:
-            self._columns = self._make_columns(self.rows())
-        return self._columns
+        return self._make_columns(self.rows)
 
+    @cached_property
     def rows(self) -> list[R]:
         """The rows as Python values."""
-        if self._rows is None:
-            self._rows = list(self._make_rows(self.columns()))
-        return self._rows
+        return list(self._make_rows(self.columns))
 
     def _make_columns(self, rows: Sequence[R]) -> pa.RecordBatch:
         raise NotImplementedError

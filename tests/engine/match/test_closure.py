@@ -38,7 +38,7 @@ def renamed(turtle: list[str]) -> list[Triple]:
 def told(matcher: Matcher, events: pa.RecordBatch) -> list[tuple[Notification, int]]:
     """The notifications; those of one event in a fixed order, which the matcher does not promise."""
     return sorted(
-        matched(matcher, Records(columns=events)).rows(),
+        matched(matcher, Records(columns=events)).rows,
         key=lambda pair: (pair[1], pair[0].sort_key),
     )
 
@@ -123,7 +123,7 @@ def test_an_event_that_may_pass_the_limit_is_closed() -> None:
     subscriptions = parse("SUBSCRIPTION s EVENT e : <urn:x:A> WHEN e")
     matcher = single_event_matcher(subscriptions, frozenset(triples(ontology)), "owl-rl")
     events = batch_of([("urn:x:e", triples(f":e a :A . {chain} .")), ("urn:x:f", triples(":f a :A ."))])
-    found = matched(matcher, Records(columns=events)).rows()
+    found = matched(matcher, Records(columns=events)).rows
     assert [notification.events for notification, _ in found] == [("urn:x:f",)]
 
 
@@ -135,6 +135,6 @@ def test_graphs_for_the_verifier_are_always_closed() -> None:
     )
     events = batch_of([("urn:x:e", triples(":e :room :r ."))])
     assert len(background.reasoner.close(triples(":e :room :r ."))) == 2
-    assert matched(matcher, Records(columns=events)).columns().column("bindings").to_pylist() == [
+    assert matched(matcher, Records(columns=events)).columns.column("bindings").to_pylist() == [
         [{"variable": "r", "term": "<urn:x:r>"}]
     ]

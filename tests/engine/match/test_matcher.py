@@ -67,7 +67,7 @@ def test_the_matcher_agrees_with_the_verifier(first: int) -> None:
     """Random leaves, events and ontologies give the same notifications."""
     for seed in range(first, first + 5):
         matcher, events = random_case(seed)
-        assert ordered(matched(matcher, Records(columns=events)).rows()) == plainly(matcher, events), seed
+        assert ordered(matched(matcher, Records(columns=events)).rows) == plainly(matcher, events), seed
 
 
 def test_comparisons_are_those_of_sparql() -> None:
@@ -78,7 +78,7 @@ def test_comparisons_are_those_of_sparql() -> None:
     matcher = Matcher(tuple(leaf for text in texts for leaf in leaves_of(text)))
     events = [(f"urn:e:{number}", [(f"<urn:e:{number}>", "<urn:p>", term)]) for number, term in enumerate(LITERALS)]
     batch = batch_of(events)
-    assert ordered(matched(matcher, Records(columns=batch)).rows()) == plainly(matcher, batch)
+    assert ordered(matched(matcher, Records(columns=batch)).rows) == plainly(matcher, batch)
 
 
 def test_many_values_are_searched_from_either_side() -> None:
@@ -91,17 +91,15 @@ def test_many_values_are_searched_from_either_side() -> None:
     triples = [("<urn:e:0>", RDF_TYPE, f"<urn:C{n}>") for n in range(9)]
     triples += [("<urn:e:0>", "<urn:p>", f"<urn:{n}>") for n in (*range(1, 80), "x")]
     events = batch_of([("urn:e:0", triples), ("urn:e:1", [])])
-    found = ordered(matched(single_event_matcher(subscriptions), Records(columns=events)).rows())
+    found = ordered(matched(single_event_matcher(subscriptions), Records(columns=events)).rows)
     assert [notification.subscription for notification, _ in found] == ["s1", "s2"]
 
 
 def test_a_slice_of_a_batch_is_a_batch() -> None:
     """A slice gives the notifications of its own events."""
     matcher, events = random_case(4)
-    whole = [
-        (found, offset - 2) for found, offset in matched(matcher, Records(columns=events)).rows() if 2 <= offset < 5
-    ]
-    assert ordered(matched(matcher, Records(columns=events.slice(2, 3))).rows()) == ordered(whole)
+    whole = [(found, offset - 2) for found, offset in matched(matcher, Records(columns=events)).rows if 2 <= offset < 5]
+    assert ordered(matched(matcher, Records(columns=events.slice(2, 3))).rows) == ordered(whole)
 
 
 def test_a_changed_matcher_is_equal_to_a_new_one() -> None:
@@ -114,8 +112,8 @@ def test_a_changed_matcher_is_equal_to_a_new_one() -> None:
         matcher = matcher.changed(tuple(subscription for subscription in pool if subscription in chosen))
         events = random_batch(random, 4)
         fresh = Matcher(matcher.leaves, matcher.background)
-        assert ordered(matched(matcher, Records(columns=events)).rows()) == ordered(
-            matched(fresh, Records(columns=events)).rows()
+        assert ordered(matched(matcher, Records(columns=events)).rows) == ordered(
+            matched(fresh, Records(columns=events)).rows
         )
 
 

@@ -26,7 +26,7 @@ def batch(event: EventRow) -> pa.RecordBatch:
 
 
 def told(matcher: Matcher, event: EventRow = EVENT) -> list[Notification]:
-    return [notification for notification, _ in matched(matcher, Records(columns=batch(event))).rows()]
+    return [notification for notification, _ in matched(matcher, Records(columns=batch(event))).rows]
 
 
 def match(body: str, event: EventRow = EVENT, **settings: object) -> list[tuple[tuple[str, str], ...]]:

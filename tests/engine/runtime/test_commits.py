@@ -42,14 +42,14 @@ def test_what_a_commit_makes_final_has_the_offset_of_its_last_record(cut: int) -
     processor = Processor()
     assert len(processor.advance(Records(columns=record_batch(*COMMIT[:cut])), None)) == 0
     found = processor.advance(Records(columns=record_batch(*COMMIT[cut:])), 9)
-    assert offsets(found.rows()) == [4]
+    assert offsets(found.rows) == [4]
 
 
 def test_the_end_of_a_commit_is_known_without_the_records_of_others() -> None:
     """A verification of some subscriptions leaves out the subscribe record at which the frontier moves."""
     records, frontier = drop_other_subscriptions(record_batch(*COMMIT), 9, {"s"})
     assert len(records) == len(COMMIT) - 1
-    assert offsets(Processor().advance(Records(columns=records), frontier).rows()) == [4]
+    assert offsets(Processor().advance(Records(columns=records), frontier).rows) == [4]
 
 
 def test_an_unsubscribe_record_in_a_commit_drops_what_the_commit_makes_final() -> None:
@@ -63,5 +63,5 @@ def test_a_subscription_begins_at_the_frontier_before_its_commit() -> None:
     silence = control_row(1, "subscribe", "s", "SUBSCRIPTION s EVENT a : <urn:a> WHEN NO a FOR 5 us")
     settings = control_row(0, "settings", "", "{}")
     rows = [settings, {**silence, "frontier": 10}, {**event(2, "b", 30), "frontier": 10}]
-    found = Processor().advance(Records(columns=record_batch(*rows)), 30).rows()
+    found = Processor().advance(Records(columns=record_batch(*rows)), 30).rows
     assert [(told.start_micros, told.end_micros, offset) for told, offset in found] == [(10, 15, 2)]

@@ -31,11 +31,11 @@ def by_event(found: Told) -> Told:
 
 
 def emitted(matcher: Matcher, rows: list[RecordRow]) -> Told:
-    return matched(matcher, Records(rows=rows)).rows()
+    return matched(matcher, Records(rows=rows)).rows
 
 
 def emitted_columns(matcher: Matcher, events: pa.RecordBatch) -> Told:
-    return matched(matcher, Records(columns=events)).rows()
+    return matched(matcher, Records(columns=events)).rows
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
@@ -98,7 +98,7 @@ def test_the_processor_continues_after_either() -> None:
         processor.activate(parse(text))
         processor.snapshot()  # puts the subscription to work
     found = first.advance(Records(rows=rows), 12)
-    assert found.is_small and found.rows() == second.advance(Records(columns=record_batch(rows)), 12).rows()
+    assert found.is_small and found.rows == second.advance(Records(columns=record_batch(rows)), 12).rows
     assert first.dump() == second.dump()
 
 
@@ -114,7 +114,7 @@ def test_composite_subscriptions_and_ticks_are_processed_in_either_form() -> Non
     for processor in (small, columns):
         processor.activate(parse(text))
     for rows, frontier in ((events[:1], 4), (events[1:], 6), ([tick], 9)):
-        found = small.advance(Records(rows=rows), frontier).rows()
-        assert found == columns.advance(Records(columns=record_batch(rows)), frontier).rows()
+        found = small.advance(Records(rows=rows), frontier).rows
+        assert found == columns.advance(Records(columns=record_batch(rows)), frontier).rows
         assert small.dump() == columns.dump()
     assert small.statistics()["rows"] > 0

@@ -49,7 +49,7 @@ def pieces(log: CaseLog, random: Random) -> Iterator[tuple[pa.RecordBatch, int |
 
 
 def lines_of(log: CaseLog, notifications: NotificationBatch) -> list[tuple[int, str]]:
-    return [(log.case_offsets[offset], one.to_line()) for one, offset in notifications.rows()]
+    return [(log.case_offsets[offset], one.to_line()) for one, offset in notifications.rows]
 
 
 def process(case: Case, states: bool, seed: int = 0) -> tuple[list[tuple[int, str]], list[StateSnapshot]]:

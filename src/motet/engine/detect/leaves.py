@@ -200,7 +200,7 @@ def _add_events(batch: EncodedBatch, tables: Collection[Occurrences], dictionary
         is_used[table.events - offsets[0] if is_dense else np.searchsorted(offsets, table.events)] = True
     rows, triples = np.flatnonzero(is_used), None
     if dictionary.events.with_triples:
-        triples = delivered_triples(batch.events.columns().take(pa.array(rows)))
+        triples = delivered_triples(batch.events.columns.take(pa.array(rows)))
     dictionary.events.add(offsets[rows], batch.iris(rows), triples)
 
 

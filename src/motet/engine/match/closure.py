@@ -219,7 +219,7 @@ class EventClosures:
 
     @property
     def events(self) -> pa.RecordBatch:
-        return self._batch.columns()
+        return self._batch.columns
 
     def row(self, event: int) -> EventRow:
         if event not in self._rows:

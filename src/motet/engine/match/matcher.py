@@ -55,7 +55,7 @@ class EncodedBatch:
 
     def __init__(self, events: Records, index: BuiltIndex) -> None:
         self.events = events
-        self.rows: Sequence[RecordRow] = events.rows() if events.is_small else ()  # those of columns are not made
+        self.rows: Sequence[RecordRow] = events.rows if events.is_small else ()  # those of columns are not made
         self._index = index
         predicates = index.predicates
         self._is_row_encoded = events.is_small and predicates.is_simple  # the terms are a tuple
@@ -72,7 +72,7 @@ class EncodedBatch:
     @cached_property
     def offsets(self) -> pa.Array:
         """The offsets of records; those of EVENTS are their indexes."""
-        events = self.events.columns()
+        events = self.events.columns
         return events.column("offset") if "offset" in events.schema.names else pa.array(np.arange(len(events)))
 
     @cached_property
@@ -83,7 +83,7 @@ class EncodedBatch:
             columns = [row.offset for row in rows], [row.start for row in rows], [row.end for row in rows]
             offsets, start, end = frozen(np.array(columns, np.int64))
         else:
-            events = self.events.columns()
+            events = self.events.columns
             arrays = (self.offsets, events.column("start"), events.column("end"))
             offsets, start, end = (frozen(np.asarray(array.cast(pa.int64()))) for array in arrays)
         return offsets, start, end
@@ -92,7 +92,7 @@ class EncodedBatch:
         """The IRIs of some events, by their indexes."""
         if self.rows:
             return pa.array([self.rows[event].id for event in events.tolist()], pa.string())
-        column = self.events.columns().column("id")
+        column = self.events.columns.column("id")
         return column if len(events) == len(column) else column.take(pa.array(events))
 
     def term_texts(self, indexes: Ints) -> list[str]:
@@ -117,7 +117,7 @@ class EncodedBatch:
         terms = pa.array(objects, pa.string()) if self._is_row_encoded else string_array(objects)
         if indexes.max(initial=0) < len(objects):
             return terms
-        events = self.events.columns()
+        events = self.events.columns
         columns = [terms, pc.binary_join_element_wise("<", string_array(events.column("id")), ">", "")]
         for name in ("start", "end") if with_times else ():
             instants = (None if time is None else instant(time) for time in micros(events.column(name)))
@@ -243,7 +243,7 @@ class Matcher:
         if segment.is_index_decided and none_in_background and not np.count_nonzero(hits.table[:, IS_OPEN]):
             return SegmentMatches(segment, batch, solutions(batch, segment, hits), None)
         leaves, closures = segment.leaves, batch.closures
-        hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events.columns(), hits, leaves))
+        hits = _select(hits, segment.live[hits.leaf] & _is_short_enough(batch.events.columns, hits, leaves))
         pair = hits.event.astype(np.int64) * len(leaves) + hits.leaf
         is_open = hits.is_open | (leaves.projection_ids[hits.leaf] == VERIFIED) | closures.is_in_background[hits.event]
         doubtful = np.unique(pair[is_open]) if is_open.any() else pair[:0]
@@ -269,7 +269,7 @@ class Matcher:
         """The solutions of the leaves with blocks on the XML events of a batch."""
         events, closures = batch.events, batch.closures
         payloads = (
-            [row.payload for row in batch.rows] if events.is_small else payload_column(events.columns()).to_pylist()
+            [row.payload for row in batch.rows] if events.is_small else payload_column(events.columns).to_pylist()
         )
         documents = [(event, data) for event, data in enumerate(payloads) if data]
         trees = [(event, parse_stored_xml(data), Evaluation()) for event, data in documents]

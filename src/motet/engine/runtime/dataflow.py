@@ -233,6 +233,6 @@ class Dataflow:
         frontier, builder = ProbeFrontier.after(self.state.frontier), NotificationBuilder(self.dictionary)
         run = self.state.detector.probe(frontier, self.plan.root_subscribers.by_node)
         self._emit_run(run, frontier, builder, is_probe=True)
-        offsets = [np.asarray(batch.columns().column("offset")) for batch in builder.notifications()]
+        offsets = [np.asarray(batch.columns.column("offset")) for batch in builder.notifications()]
         instants = frontier.final_frontiers(np.concatenate([np.empty(0, np.int64), *offsets]))
         return np.sort(np.minimum(instants, END_OF_TIME))

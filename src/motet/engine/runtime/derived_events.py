@@ -94,7 +94,7 @@ class DerivationEdges:
         subscriptions = [by_name[name] for name in downstream if not by_name[name].root]
         if self._backfill or not subscriptions or self._plan.matcher is None:
             return
-        batch = emit_solutions(self._plan.matcher.solve(Records(columns=events))).columns()
+        batch = emit_solutions(self._plan.matcher.solve(Records(columns=events))).columns
         index = batch.schema.get_field_index("offset")
         row_offsets = offsets[np.asarray(batch.column(index)) - int(events.column("offset")[0].as_py())]
         batch = batch.set_column(index, batch.schema.field(index), pa.array(row_offsets))

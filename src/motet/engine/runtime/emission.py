@@ -158,7 +158,7 @@ def _add_decided_rows(
 def decided_notifications(solutions: Solutions, names: pa.Array) -> pa.RecordBatch:
     """Column by column; ``names`` are those of the segment's leaves."""
     batch, event = solutions.batch, solutions.event
-    events = batch.events.columns()
+    events = batch.events.columns
     variables = take_rows(solutions.projections.names, solutions.binding)
     start, end = (take_rows(events.column(name), event) for name in ("start", "end"))
     assert start.null_count == end.null_count == 0, "events are stamped before they are matched"
@@ -362,7 +362,7 @@ def merge_batches(batches: Sequence[NotificationBatch]) -> NotificationBatch:
         return NotificationBatch(rows=[])
     if len(batches) == 1 and batches[0].is_small:
         return batches[0]
-    return NotificationBatch(columns=merge_notifications([batch.columns() for batch in batches]))
+    return NotificationBatch(columns=merge_notifications([batch.columns for batch in batches]))
 
 
 def merge_notifications(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -90,7 +90,7 @@ class Router:
             dataflow.update_plan()
             if dataflow.plan.matcher:
                 matches = dataflow.plan.matcher.solve(record_slice.events)
-                notifications.append(emit_solutions(matches).columns())
+                notifications.append(emit_solutions(matches).columns)
             for leaf, table in dataflow.plan.leaf_matcher.occurrences(record_slice.events, dictionary).items():
                 routes.append(np.stack([dataflow.buckets_of(leaf, table), table.columns[FIRST_OFFSET]], axis=1))
             dictionary.compact(())
@@ -137,7 +137,7 @@ class PartitionWorker:
 
         ``frontier`` is the timeline of the offset range the records are from, or the frontier after the last one.
         """
-        return self.processor.advance(Records(columns=sorted_records(batches)), frontier).columns()
+        return self.processor.advance(Records(columns=sorted_records(batches)), frontier).columns
 
     def needs_rebuild(self, layout: BucketLayout, registered: Collection[str]) -> bool:
         """Whether state that another layout moves to this bucket is in others: that of subscriptions which were

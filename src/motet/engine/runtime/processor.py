@@ -34,7 +34,7 @@ class Processor:
     >>> subscribe = RecordRow(0, "subscribe", "s", None, None, None, False, text, ())
     >>> events = [RecordRow(i, "event", f"urn:{i}", i, i, None, False, None, ()) for i in (1, 2, 3)]
     >>> notifications = processor.advance(Records(rows=[subscribe, *events]), frontier=3)
-    >>> [(notification.events, offset) for notification, offset in notifications.rows()]
+    >>> [(notification.events, offset) for notification, offset in notifications.rows]
     [(('urn:1', 'urn:2'), 3)]
     """
 

@@ -52,12 +52,12 @@ def slice_at_controls(records: Records, frontier: FrontierAfter) -> Iterable[Rec
     [(None, [7])]
     """
     if isinstance(frontier, FrontierTimeline):
-        return _cut(records.columns(), frontier, None)
+        return _cut(records.columns, frontier, None)
     if records.is_small:
-        rows = records.rows()
+        rows = records.rows
         if {row.kind for row in rows} == {EVENT}:
             return [_event_slice(records, rows, frontier)]
-    columns = records.columns()
+    columns = records.columns
     return _cut(columns, None, frontier) if len(columns) else ()
 
 

@@ -113,4 +113,4 @@ class EndDetect:
                 snapshot = apply_deltas(row["base"], parts[: row["deltas"]] if row["deltas"] else [])
                 processor = Processor.restore(snapshot)
                 tick = Records(columns=tick_record(self.instant, row["reached"]))
-                yield self.spec.matches(processor.advance(tick, self.instant).columns())
+                yield self.spec.matches(processor.advance(tick, self.instant).columns)

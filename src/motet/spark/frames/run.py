@@ -190,10 +190,10 @@ def detect_sorted(spec: TaskSpec, bucket: int, beginning: int | None, slices: It
     for rows in filter(len, slices):
         records = spec.records(rows, offset)
         last_end = micros(records.column("end"))[-1]  # rows are sorted: no later one ends before it
-        yield spec.matches(processor.advance(Records(columns=records), last_end).columns())
+        yield spec.matches(processor.advance(Records(columns=records), last_end).columns)
         offset += len(rows)
     end = Records(columns=tick_record(END_OF_TIME, offset))
-    yield spec.matches(processor.advance(end, END_OF_TIME).columns())
+    yield spec.matches(processor.advance(end, END_OF_TIME).columns)
 
 
 def _least_time(rows: pa.RecordBatch) -> tuple[int | None, pa.RecordBatch]:
@@ -257,11 +257,11 @@ class StreamDetect(StatefulProcessor):
         processor, offset = cached.processor, cached.header.processed_to
         for rows in batches:
             records = Records(columns=self._spec.records(rows, offset))
-            yield from self._matches(processor.advance(records, None).columns())
+            yield from self._matches(processor.advance(records, None).columns)
             offset += len(rows)
         instant = watermark * MILLISECOND
         tick = Records(columns=tick_record(instant, offset))
-        yield from self._matches(processor.advance(tick, instant).columns())
+        yield from self._matches(processor.advance(tick, instant).columns)
         mark = f"{self._query_hash} {uuid4().hex}"
         cache((self._query_hash, bucket), self._store.persist(cached, offset + 1, mark))
         if not processor.is_idle:
