@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from motet.language.check import check, check_names
 from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import Subscription, with_mappings
 from motet.model.arguments import check_type
-from motet.model.control import SubscriptionRange
 from motet.model.errors import SubscriptionError, UsageError
 from motet.sparql.tokens import Document
+
+if TYPE_CHECKING:
+    from motet.model.control import SubscriptionRange
 
 SYNTAXES = ("motet", "sparql", "jtang", "cecube", "exmlql", "xml-ql")
 

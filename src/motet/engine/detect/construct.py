@@ -21,7 +21,7 @@ from motet.engine.detect.occurrences import Occurrences
 from motet.jit.compiled import Ints
 from motet.language.syntax import Template, XmlTemplate
 from motet.model.batches import RECORDS, TIME, Triple
-from motet.model.terms import iri, is_iri, literal
+from motet.model.terms import iri, iri_value, is_iri, literal
 from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.algebra import is_hidden, variable_name
 from motet.xmlql.blocks import TemplateElement
@@ -99,7 +99,7 @@ def times_term(start: int, end: int) -> str:
 def _completion_order(member: Mapping[str, str]) -> tuple[int, int, list[str], list[tuple[str, str]]]:
     """“**Completion order** is `(end, start, sorted event ids)`, then bindings” (language page, section 4)."""
     times = [term.strip('"').split() for name, term in member.items() if name.startswith(".")]
-    ids = sorted(member[name[1:]] for name in member if name.startswith("."))
+    ids = sorted(iri_value(member[name[1:]]) for name in member if name.startswith("."))
     bindings = sorted((name, term) for name, term in member.items() if not name.startswith("."))
     if not times:
         return 0, 0, ids, bindings
