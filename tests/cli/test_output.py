@@ -1,5 +1,6 @@
-"""Tables, fields and trees show data literally: no markup, no emoji, no control characters."""
+"""Tables, fields and trees show data literally: no markup, no emoji, no control characters; output goes to files."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,18 @@ def test_the_demo_shows_bindings_literally() -> None:
     board = demo.NotificationBoard(live=False)
     board.lines = ['{"end": "2026-01-01T00:00:00Z", "subscription": "s", "bindings": {"x": {"value": "urn:x:6 [b]"}}}']
     assert "x urn:x:6 [b]" in text_of(board._table())
+
+
+def test_an_output_replaces_no_pipe_and_no_link(tmp_path: Path) -> None:
+    """A file appears when it is complete; a named pipe, as a device, is written to, and a link keeps its target."""
+    pipe, target, link = tmp_path / "pipe", tmp_path / "target", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (pipe, link):
+        with output.open_output(str(path)) as file:
+            file.write(b"rows")
+    assert (os.read(reader, 9), pipe.is_fifo()) == (b"rows", True)
+    os.close(reader)
+    assert (target.read_bytes(), link.is_symlink()) == (b"rows", True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "target"]

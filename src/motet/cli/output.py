@@ -208,15 +208,19 @@ def open_output(path: str | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    partial = Path(f"{path}.partial")
+    target = Path(path).resolve()  # a link stays one
+    is_device = target.exists() and not target.is_file()  # also a pipe: it must not be replaced by a file
+    partial = target if is_device else Path(f"{target}.partial")
     try:
         with partial.open("wb") as file:
             yield file
-        partial.replace(path)
+        if not is_device:
+            partial.replace(target)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", advice="Choose another --output.") from error
     finally:
-        partial.unlink(missing_ok=True)
+        if not is_device:
+            partial.unlink(missing_ok=True)
 
 
 def write_svg(path: str, drawing: str) -> None:
