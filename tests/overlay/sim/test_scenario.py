@@ -10,6 +10,7 @@ from motet.model.errors import UsageError
 from motet.overlay.protocol.membership import Membership
 from motet.overlay.protocol.scribe import Scribe, TopicState
 from motet.overlay.protocol.values import Replicate, ReplicateReply, ValueStore
+from motet.overlay.sim.rings import SimulatedRing
 from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep, parse_scenario, random_scenario
 from motet.overlay.sim.scenario_run import make_run, run_seed
 
@@ -82,6 +83,16 @@ def test_planted_mistakes_are_found(
     """A mistake in each protocol violates an invariant within a few seeds."""
     monkeypatch.setattr(protocol, method, mistake)
     assert any(make_run(random_scenario(seed), seed=seed).run().violations for seed in seeds)
+
+
+def test_misdelivered_lookups_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """During a run they are violations, unless nodes are separated; afterwards they always are."""
+    monkeypatch.setattr(SimulatedRing, "responsible", lambda ring, _key: ring.active[0])  # all others are wrong
+    lookups = ScenarioStep(5, "lookups", {"rate": 2, "seconds": 20})
+    paused = ScenarioStep(1, "pause", {"node": "n1", "seconds": 2})
+    runs = [make_run(Scenario(nodes=8, steps=steps), seed=1).run() for steps in ((lookups,), (paused, lookups))]
+    assert all("lookups" in run.violations[0] for run in runs)
+    assert [run.violations[0].startswith("after settling") for run in runs] == [False, True]
 
 
 def test_schedules_are_shrunk_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
