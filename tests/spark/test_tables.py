@@ -94,7 +94,8 @@ def test_ranges_cover_every_offset_once(lengths: list[int], first: int, stop: in
     segments = tuple(
         DataFile(f"segments/{n}", starts[n], starts[n + 1], length, 100 * length) for n, length in enumerate(lengths)
     )
-    ranges = list(plan_segments(Snapshot(Store(Path("lake")), segments=segments), first, stop, partition_bytes))
+    snapshot = Snapshot(Store(Path("lake")), segments=segments, next_offset=starts[-1])
+    ranges = list(plan_segments(snapshot, first, stop, partition_bytes))
     covered = [(part.name, offset) for part in ranges for offset in range(part.first, part.stop)]
     end = starts[-1] if stop is None else min(stop, starts[-1])
     assert covered == [

@@ -91,21 +91,23 @@ class DuckDbEngine(SqlEngine):
         compiled: dict[Query, CompiledQuery] | None = None,
     ) -> None:
         """With limits, more solutions than they allow are refused before they are read. ``compiled`` has earlier
-        queries of the same tables.
+        queries, of which nothing but the current time may have changed.
         """
         super().__init__()
         self.connection = connection
         self._limits = limits
-        self._compiled = {} if compiled is None else compiled
+        self._compiled = compiled
 
     def compile(self, query: Query, dataset: SqlDataset, *, now: str) -> CompiledQuery:
-        """A query is compiled once, unless it has the current time."""
-        if (earlier := self._compiled.get(query)) is not None:
-            return earlier
-        compiled = super().compile(query, dataset, now=now)
-        if now not in compiled.sql("duckdb") and len(self._compiled) < _MAX_COMPILED:
+        """With a store of compiled queries, one is compiled once, unless it has the current time."""
+        if self._compiled is None:
+            return super().compile(query, dataset, now=now)
+        if query not in self._compiled:
+            compiled = super().compile(query, dataset, now=now)
+            if now in compiled.sql("duckdb") or len(self._compiled) >= _MAX_COMPILED:
+                return compiled
             self._compiled[query] = compiled
-        return compiled
+        return self._compiled[query]
 
     def fetch(self, query: CompiledQuery) -> list[tuple[str | None, ...]]:
         import duckdb
