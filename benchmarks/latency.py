@@ -72,7 +72,7 @@ class Template:
     def patch_parser(self) -> AbstractContextManager[Any]:
         cloud = mock.patch.multiple("motet.embedded.cloud", parse=self)
         registration = mock.patch.multiple("motet.embedded.registration", parse=self)
-        processor = mock.patch.multiple("motet.engine.runtime.active_subscription", parse=self)
+        processor = mock.patch.multiple("motet.language.parse", parse=self)
         return _Patches(cloud, registration, processor)
 
 
