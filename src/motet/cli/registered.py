@@ -48,12 +48,12 @@ def events_before_text(snapshot: Snapshot, names: Sequence[str], offset: int) ->
     if not starts or not names:
         return None
     count = sum(segment.kinds["event"] for segment in segments)
-    shown = ", ".join(map(repr, names[:NAMED_SUBSCRIPTIONS]))
+    listed = ", ".join(map(repr, names[:NAMED_SUBSCRIPTIONS]))
     more = f" and {len(names) - NAMED_SUBSCRIPTIONS} more" if len(names) > NAMED_SUBSCRIPTIONS else ""
     begin = "subscription {} begins" if len(names) == 1 else "subscriptions {} begin"
     earlier = f"the {count} events that are there, which are" if count > 1 else "the event that is there, which is"
     return (
-        f"{begin.format(shown + more)} after {earlier} not matched.\n"
+        f"{begin.format(listed + more)} after {earlier} not matched.\n"
         f'  To match them, too, unsubscribe and write SINCE "{format_datetime(min(starts))}" after the name.'
     )
 

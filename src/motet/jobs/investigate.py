@@ -120,8 +120,8 @@ def _no_event(event: str, matching: Sequence[str], where: str, known: Sequence[s
 
 
 def _iris(ids: Sequence[str]) -> str:
-    shown = ", ".join(f"<{id_}>" for id_ in ids[:MAX_LISTED])
-    return f"{shown} and {len(ids) - MAX_LISTED} more" if len(ids) > MAX_LISTED else shown
+    listed = ", ".join(f"<{id_}>" for id_ in ids[:MAX_LISTED])
+    return f"{listed} and {len(ids) - MAX_LISTED} more" if len(ids) > MAX_LISTED else listed
 
 
 def find_file_event(job: BatchJob, event: str) -> str:

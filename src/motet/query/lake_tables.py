@@ -25,7 +25,7 @@ from motet.model.intervals import Interval
 from motet.model.terms import XSD, iri
 from motet.query.event_times import END, START
 from motet.query.history import BACKGROUND, EVENTS, NOTIFICATIONS, RESERVED_GRAPHS, SUBSCRIPTIONS, EventGraph, History
-from motet.query.quad_tables import kinds_in_ranges
+from motet.query.scan_selects import kinds_in_ranges, no_rows, other_rows, scan_rows, table_rows
 from motet.sparql.algebra import DatasetClause
 from motet.sparql.graph import Triple
 from motet.sparql.sql import nodes
@@ -295,22 +295,22 @@ class LakeDataset:
         is_distinct = False  # whether no triple is in two of the others
         if place.has_log and place.is_unrestricted:
             if _has_match(tables.tail.quads, scan):
-                others.append(_select(tables.tail_name, scan, [column("q", "first")]))
+                others.append(table_rows(tables.tail_name, scan, [column("q", "first")]))
                 is_distinct = True
         elif place.has_log:
             others += self._zone_rows(scan, zones, place, [nodes.negation(column("q", "first"))])
             if _has_match(tables.tail.quads, scan):
-                others.append(_select(tables.tail_name, scan, place.conditions("q")))
+                others.append(table_rows(tables.tail_name, scan, place.conditions("q")))
         if place.has_log and tables.inferred_names:
-            others += [_select(name, scan, place.conditions("q")) for name in tables.inferred_names]
+            others += [table_rows(name, scan, place.conditions("q")) for name in tables.inferred_names]
             is_distinct = False
         if _has_match(place.computed, scan):
-            others.append(_select(place.computed_name, scan, []))
+            others.append(table_rows(place.computed_name, scan))
             is_distinct = is_distinct and len(others) == 1
         if not others:
             scan = replace(scan, is_set=False)
         main = self._zone_rows(scan, zones, place, [column("q", "first")])
-        parts = [*main, *_without(scan, main, others, is_distinct)] if scan.is_set else [*main, *others]
+        parts = [*main, *other_rows(scan, main, others, is_distinct=is_distinct)] if scan.is_set else [*main, *others]
         return self._union(scan, [*parts, *self._interval_rows(scan)])
 
     def _rows(self, scan: QuadScan, place: _Place, number: int | None = None) -> list[exp.Query]:
@@ -322,17 +322,17 @@ class LakeDataset:
             parts += self._zone_rows(scan, self._reported_zones(scan, place, number), place, is_number)
             tables = self._tables
             if _has_match(tables.tail.quads, scan):
-                parts.append(_select(tables.tail_name, scan, conditions))
-            parts += [_select(name, scan, conditions) for name in tables.inferred_names]
+                parts.append(table_rows(tables.tail_name, scan, conditions))
+            parts += [table_rows(name, scan, conditions) for name in tables.inferred_names]
         if _has_match(place.computed, scan):
-            parts.append(_select(place.computed_name, scan, is_number))
+            parts.append(table_rows(place.computed_name, scan, is_number))
         return parts
 
     def _union(self, scan: QuadScan, parts: Sequence[exp.Query]) -> exp.Query:
         """The columns of a scan, of all parts."""
         items = [column("q", name) for name in sorted(scan.columns)]
         if not parts:
-            return _no_rows(scan)
+            return no_rows(scan)
         if len(parts) == 1 and len(parts[0].expressions) == len(items):
             return parts[0]
         return nodes.select(items, nodes.derived(nodes.union_all(list(parts)), "q"))
@@ -343,7 +343,7 @@ class LakeDataset:
         if not zones or not place.has_log:
             return []
         view = self._tables.view([zone.name for zone in zones])
-        return [_select(view, scan, [*conditions, *place.conditions("q")])]
+        return [table_rows(view, scan, [*conditions, *place.conditions("q")])]
 
     def _zones(self, scan: QuadScan, place: _Place, number: int | None = None) -> list[DataFile]:
         """The zones that may hold rows of a scan."""
@@ -391,7 +391,7 @@ class LakeDataset:
                 [nodes.alias(value, name) for name, value in values.items()],
                 nodes.derived(self._event_rows(place), "e"),
             )
-            parts.append(_select_from(nodes.derived(inner, "q"), scan, []))
+            parts.append(scan_rows(nodes.derived(inner, "q"), scan))
         return parts
 
 
@@ -514,68 +514,3 @@ def _matches(table: pa.Table, scan: QuadScan) -> pa.Array:
         if terms is not None:
             mask = pc.and_(mask, pc.is_in(table[name], pa.array(terms, pa.string())))
     return mask
-
-
-def _select(name: str, scan: QuadScan, conditions: Sequence[Node]) -> exp.Query:
-    return _select_from(nodes.table(name, "q"), scan, conditions)
-
-
-def _no_rows(scan: QuadScan) -> exp.Query:
-    types = {"int64": "BIGINT", "int8": "TINYINT", "double": "DOUBLE", "string": "VARCHAR"}
-    items = [
-        nodes.alias(nodes.cast(exp.Null(), types[str(QUAD_ROWS.field(name).type)]), name)
-        for name in sorted(scan.columns)
-    ]
-    return nodes.select(items, where=exp.false())
-
-
-def _select_from(source: Node, scan: QuadScan, conditions: Sequence[Node]) -> exp.Query:
-    """The rows with the terms of a scan: its columns and the terms of each triple."""
-    where = list(conditions)
-    for name, terms in (("s", scan.subjects), ("p", scan.predicates), ("o", scan.objects)):
-        if terms is not None:
-            where.append(
-                nodes.one_of(column("q", name), [nodes.text(term) for term in terms]) if terms else exp.false()
-            )
-    where += [exp.NEQ(this=column("q", "p"), expression=nodes.text(term)) for term in scan.not_predicates]
-    for limits in scan.ranges:
-        where += _range_conditions(limits.column, limits.lower, limits.upper)
-    return nodes.select([column("q", name) for name in _all_columns(scan)], source, where=nodes.both(where))
-
-
-def _range_conditions(name: str, lower: float | None, upper: float | None) -> list[Node]:
-    """The bounds as conditions, which row groups are skipped by; rows without a value are outside."""
-    conditions: list[Node] = []
-    if lower is not None:
-        conditions.append(exp.GTE(this=column("q", name), expression=exp.Literal.number(repr(lower))))
-    if upper is not None:
-        conditions.append(exp.LTE(this=column("q", name), expression=exp.Literal.number(repr(upper))))
-    return conditions
-
-
-def _all_columns(scan: QuadScan) -> list[str]:
-    return sorted({*scan.columns, *TERMS} if scan.place == "default" and scan.is_set else scan.columns)
-
-
-def _without(
-    scan: QuadScan, main: Sequence[exp.Query], others: Sequence[exp.Query], is_distinct: bool
-) -> list[exp.Query]:
-    """The other rows, each triple once, without those that the main rows have."""
-    if not others:
-        return []
-    conditions = []
-    if main:
-        same = [nodes.equals(column("m", name), column("x", name)) for name in TERMS]
-        inner = nodes.select(
-            [nodes.integer(1)], nodes.derived(nodes.union_all(_copies(main)), "m"), where=nodes.both(same)
-        )
-        conditions.append(nodes.negation(exp.Exists(this=inner)))
-    elif is_distinct:
-        return list(others)
-    items = [column("x", name) for name in _all_columns(scan)]
-    source = nodes.derived(nodes.union_all(list(others)), "x")
-    return [nodes.select(items, source, where=nodes.both(conditions), distinct=not is_distinct)]
-
-
-def _copies(queries: Sequence[exp.Query]) -> list[exp.Query]:
-    return [query.copy() for query in queries]

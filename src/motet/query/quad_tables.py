@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from motet.query.scan_selects import kinds_in_ranges, scan_conditions
 from motet.sparql.algebra import DatasetClause
 from motet.sparql.dataset import Dataset
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node, column
-from motet.sparql.sql.scan import QuadScan, ScanRange, SqlDataset
-from motet.sparql.term_columns import ALL_KINDS, OF_COLUMN, term_columns
+from motet.sparql.sql.scan import QuadScan, SqlDataset
+from motet.sparql.term_columns import ALL_KINDS, term_columns
 
 DEFAULT_GRAPH = -1
 QUAD_TYPES = {
@@ -45,13 +46,7 @@ class TableDataset:
         return self if clause is None else replace(self, default=clause.default, named=clause.named)
 
     def scan(self, scan: QuadScan) -> exp.Query:
-        where = self._place(scan)
-        for name, terms in (("s", scan.subjects), ("p", scan.predicates), ("o", scan.objects)):
-            if terms is not None:
-                where.append(nodes.one_of(column("q", name), [nodes.text(term) for term in terms]))
-        where += [exp.NEQ(this=column("q", "p"), expression=nodes.text(term)) for term in scan.not_predicates]
-        for limits in scan.ranges:
-            where += range_conditions(column("q", limits.column), limits)
+        where = [*self._place(scan), *scan_conditions(scan)]
         is_union = scan.place == "default" and self.default is not None and len(self.default) > 1
         columns = set(scan.columns)
         items = [column("q", name) for name in sorted(columns)]
@@ -96,21 +91,6 @@ class TableDataset:
     def intervals(self) -> exp.Query:
         items = [column("n", name) for name in INTERVAL_TYPES]
         return nodes.select(items, nodes.table(self.intervals_table, "n"))
-
-
-def range_conditions(value: Node, limits: ScanRange) -> list[Node]:
-    """The bounds of a range, which parts of files are skipped by; rows without a value are outside."""
-    bounds = ((exp.GTE, limits.lower), (exp.LTE, limits.upper))
-    return [
-        sign(this=value.copy(), expression=exp.Literal.number(repr(bound)))
-        for sign, bound in bounds
-        if bound is not None
-    ]
-
-
-def kinds_in_ranges(kinds: frozenset[int], scan: QuadScan) -> frozenset[int]:
-    """The kinds of rows that have a value in every column for which a scan has a range."""
-    return kinds.intersection(*(OF_COLUMN[limits.column] for limits in scan.ranges))
 
 
 def table_columns(dataset: Dataset) -> tuple[Columns, Columns, Columns]:

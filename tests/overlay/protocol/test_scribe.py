@@ -8,10 +8,9 @@ from tests.overlay.rings import assert_ring_is_right
 from motet.model.errors import UsageError
 from motet.overlay.protocol.identifiers import identifier_of
 from motet.overlay.protocol.node import SECOND, Outcome
-from motet.overlay.protocol.scribe import (
-    MAX_PAYLOAD,
+from motet.overlay.protocol.scribe import MAX_PAYLOAD, Scribe
+from motet.overlay.protocol.scribe_messages import (
     PublishTopic,
-    Scribe,
     SubscribeTopic,
     TopicDelivered,
     TopicPublished,

@@ -7,7 +7,8 @@ from motet.model.errors import UsageError
 from motet.overlay.net.frames import NetworkLimits, encode_message
 from motet.overlay.protocol.identifiers import Contact, closeness, closest, identifier_of
 from motet.overlay.protocol.node import SECOND, Outcome, Send
-from motet.overlay.protocol.values import MAX_VALUE, FetchValue, StoreValue, ValueFetched, ValueStore, ValueStored
+from motet.overlay.protocol.value_messages import FetchValue, StoreValue, ValueFetched, ValueStored
+from motet.overlay.protocol.values import MAX_VALUE, ValueStore
 from motet.overlay.sim.invariants import value_violations
 from motet.overlay.sim.network import GeographicLatency, Network
 from motet.overlay.sim.rings import SimulatedRing

@@ -9,7 +9,8 @@ import pytest
 from motet.model.errors import UsageError
 from motet.overlay.protocol.membership import Membership
 from motet.overlay.protocol.scribe import Scribe, TopicState
-from motet.overlay.protocol.values import Replicate, ReplicateReply, ValueStore
+from motet.overlay.protocol.value_messages import Replicate, ReplicateReply
+from motet.overlay.protocol.values import ValueStore
 from motet.overlay.sim.rings import SimulatedRing
 from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep, parse_scenario, random_scenario
 from motet.overlay.sim.scenario_run import make_run, run_seed

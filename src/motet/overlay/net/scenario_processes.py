@@ -27,8 +27,8 @@ from motet.overlay.protocol.can_messages import (
 )
 from motet.overlay.protocol.identifiers import BITS, closeness, identifier_of
 from motet.overlay.protocol.node import SECOND, Outcome
-from motet.overlay.protocol.scribe import PublishTopic, SubscribeTopic, TopicDelivered, UnsubscribeTopic
-from motet.overlay.protocol.values import FetchValue, StoreValue, ValueFailed, ValueFetched, ValueStored
+from motet.overlay.protocol.scribe_messages import PublishTopic, SubscribeTopic, TopicDelivered, UnsubscribeTopic
+from motet.overlay.protocol.value_messages import FetchValue, StoreValue, ValueFailed, ValueFetched, ValueStored
 from motet.overlay.protocol.zones import Region, Space, region_of
 from motet.overlay.sim.can_invariants import (
     PeerView,

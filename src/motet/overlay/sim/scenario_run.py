@@ -14,8 +14,10 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.identifiers import identifier_of
 from motet.overlay.protocol.node import SECOND, NodeProtocol, Outcome
 from motet.overlay.protocol.pastry import Pastry
-from motet.overlay.protocol.scribe import PublishTopic, Scribe, SubscribeTopic, TopicDelivered, UnsubscribeTopic
-from motet.overlay.protocol.values import StoreValue, ValueStore, ValueStored
+from motet.overlay.protocol.scribe import Scribe
+from motet.overlay.protocol.scribe_messages import PublishTopic, SubscribeTopic, TopicDelivered, UnsubscribeTopic
+from motet.overlay.protocol.value_messages import StoreValue, ValueStored
+from motet.overlay.protocol.values import ValueStore
 from motet.overlay.protocol.zones import Space
 from motet.overlay.sim.can_networks import SimulatedCan
 from motet.overlay.sim.invariants import leaf_set_violations, ring_violations, topic_violations, value_violations
