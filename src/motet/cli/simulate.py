@@ -127,7 +127,8 @@ def _sweep(options: list[str]) -> list[ScenarioSettings]:
 
 def _scenario(given: Scenario | None, nodes: int | None, protocol: str | None, case: SweepCase) -> Scenario:
     """The scenario of a case: the one of a file or the random one of its seed, with its settings."""
-    from motet.overlay.sim.scenario import PASTRY, parse_scenario, random_scenario
+    from motet.overlay.sim.random_scenario import random_scenario
+    from motet.overlay.sim.scenario import PASTRY, parse_scenario
 
     settings, seed = case
     scenario = given or random_scenario(seed, nodes=nodes, protocol=protocol or PASTRY)

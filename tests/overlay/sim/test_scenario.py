@@ -11,8 +11,9 @@ from motet.overlay.protocol.membership import Membership
 from motet.overlay.protocol.scribe import Scribe, TopicState
 from motet.overlay.protocol.value_messages import Replicate, ReplicateReply
 from motet.overlay.protocol.values import ValueStore
+from motet.overlay.sim.random_scenario import random_scenario
 from motet.overlay.sim.rings import SimulatedRing
-from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep, parse_scenario, random_scenario
+from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep, parse_scenario
 from motet.overlay.sim.scenario_run import make_run, run_seed
 
 
@@ -111,6 +112,11 @@ def test_a_scenario_survives_its_file() -> None:
     """What a scenario is written as is read as the same scenario."""
     for scenario in (random_scenario(3), random_scenario(3, protocol=CAN)):
         assert parse_scenario(scenario.to_dict()) == scenario
+
+
+def test_small_networks_keep_enough_nodes_for_further_steps() -> None:
+    for seed in range(200):
+        assert len(random_scenario(seed, nodes=8).steps) > 12
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Scenarios: what happens to a network of nodes and when, from a file or at random from a seed.
+"""Scenarios: what happens to a network of nodes and when; how a file is read and written.
 
 A scenario is a list of steps at instants. A step that cannot be applied (its node does not run) has no effect, so that
 a scenario stays valid when steps are removed. `scenario_run` runs it in the simulator, `overlay.net` on processes.
@@ -6,14 +6,13 @@ a scenario stays valid when steps are removed. `scenario_run` runs it in the sim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from motet.model.errors import UsageError
-from motet.overlay.protocol.coordinates import Alphabet, CoordinateRange
+from motet.overlay.protocol.coordinates import CoordinateRange
 from motet.overlay.protocol.zones import Region, region_of
 from motet.overlay.sim.network import GeographicLatency, Network, UniformLatency
 
@@ -220,204 +219,3 @@ def _is_interval(value: Any) -> bool:
 def parse_region(value: list[Any]) -> Region:
     """The region of a step: texts are fixed, pairs bounded, null is free."""
     return region_of(*(CoordinateRange(*item) if isinstance(item, list) else item for item in value))
-
-
-# Random scenarios
-
-
-def random_scenario(seed: int, *, nodes: int | None = None, protocol: str = PASTRY) -> Scenario:
-    """A scenario in which everything happens that the protocols promise to survive, drawn from a seed.
-
-    >>> random_scenario(1) == random_scenario(1), random_scenario(1, protocol="can").dimensions in (2, 3, 4)
-    (True, True)
-    """
-    random = Random(seed)  # noqa: S311  a simulation
-    return _random_can(random, nodes or 14) if protocol == CAN else _random_pastry(random, nodes or 20)
-
-
-def _random_pastry(random: Random, nodes: int) -> Scenario:
-    """At most three nodes lose their values between two rounds of repair: a value has four replicas."""
-    names = [f"n{index}" for index in range(nodes)]
-    steps: list[ScenarioStep] = []
-    now = 5.0
-
-    def add(action: str, *, after: float = 0, **arguments: Any) -> None:
-        nonlocal now
-        now = round(now + after + random.expovariate(1.0), 3)
-        steps.append(ScenarioStep(now, action, arguments))
-
-    for index in range(12):
-        add("store", node=random.choice(names), key=f"key {index}", value=f"value {index}")
-    for name in random.sample(names, len(names) // 2):
-        add("subscribe", node=name, topic=f"topic {random.randrange(2)}")
-    for _ in range(random.randint(2, 5)):
-        now += 20
-        _add_epoch(random, names, add)
-        now += 100
-    return Scenario(
-        nodes=nodes,
-        latency=random.choice(["geographic", "uniform"]),
-        loss=random.choice([0.0, 0.02, 0.05]),
-        duplication=random.choice([0.0, 0.02]),
-        reordering=random.choice([0.0, 0.05]),
-        steps=tuple(steps),
-    )
-
-
-def _add_epoch(random: Random, names: list[str], add: Callable[..., None]) -> None:  # noqa: PLR0912  kinds
-    kind = random.choice(["crash", "restart", "return", "join", "leave", "pause", "partition", "links", "write"])
-    chosen = random.sample(names, 3)
-    if kind == "crash":
-        for name in chosen[: random.randint(1, 3)]:
-            add("crash", node=name)
-            names.remove(name)
-    elif kind == "restart":
-        for name in chosen:
-            add("crash", node=name, lose_disk=random.random() < 0.5)
-        for name in chosen:
-            add("restart", node=name)
-    elif kind == "return":  # a node is away for a moment; soon after its return two fail, it may be one of them
-        add("crash", node=chosen[0], lose_disk=random.random() < 0.5)
-        add("restart", after=random.choice([0, 5, 40]), node=chosen[0])
-        failing = random.sample(chosen, 2)
-        add("crash", after=random.choice([0, 10, 30]), node=failing[0])
-        add("crash", node=failing[1])
-        names[:] = [name for name in names if name not in failing]
-    elif kind == "join":
-        for _ in range(random.randint(1, 5)):
-            names.append(f"n{1 + max(int(name[1:]) for name in names) + random.randrange(2)}")
-            add("join", node=names[-1])
-    elif kind == "leave":
-        for name in chosen[: random.randint(1, 3)]:
-            add("leave", node=name)
-            names.remove(name)
-    elif kind == "pause":
-        add("pause", node=chosen[0], seconds=random.choice([2, 10, 40]))
-    elif kind == "partition":
-        add("partition", nodes=sorted(random.sample(names, random.randint(1, len(names) - 1))))
-        add("heal", after=random.choice([10, 60, 300]))
-    elif kind == "links":
-        links = [(name, random.choice(names)) for name in random.sample(names, 5)]
-        for name, peer in links:
-            add("break", node=name, peer=peer)
-        wait = random.choice([0, 20, 60])
-        for name, peer in random.sample(links, len(links)):
-            add("repair", after=wait, node=name, peer=peer)
-    else:
-        add("store", node=chosen[0], key=f"key {random.randrange(12)}", value=f"new {random.randrange(1000)}")
-        add(random.choice(["subscribe", "unsubscribe"]), node=chosen[1], topic=f"topic {random.randrange(2)}")
-        add("publish", node=chosen[2], topic=f"topic {random.randrange(2)}", value="something")
-        add("lookups", rate=2, seconds=20)
-
-
-def _random_can(random: Random, nodes: int) -> Scenario:
-    """At most two peers lose their values between two rounds of repair; links lose nothing at the end."""
-    names = [f"n{index}" for index in range(nodes)]
-    dimensions = random.choice((2, 3, 4))
-    alphabet = Alphabet()
-    values: list[tuple[list[str], str]] = []
-    steps: list[ScenarioStep] = []
-    now, repaired = 5.0, 0.0
-
-    def add(action: str, *, after: float = 0, **arguments: Any) -> None:
-        nonlocal now
-        now = round(now + after + random.random(), 3)
-        steps.append(ScenarioStep(now, action, arguments))
-
-    def point() -> list[str]:
-        return [alphabet.text_at(random.getrandbits(40), 2**40) for _ in range(dimensions)]
-
-    def region() -> list[Any]:
-        pairs = zip(point(), point(), strict=True)
-        return [random.choice([low, [min(low, high), max(low, high)], None]) for low, high in pairs]
-
-    def put() -> None:
-        is_again = values and random.random() < 0.3  # the same value again, perhaps after its removal
-        at, value = random.choice(values) if is_again else (point(), f"value {len(values)}")
-        values.append((at, value))
-        add("put", node=random.choice(names), point=at, value=value)
-
-    for _ in range(10):
-        put()
-    for _ in range(10):
-        now += random.choice((1, 5, 20, 60))
-        kinds = (
-            "crash",
-            "restart",
-            "join",
-            "leave",
-            "pause",
-            "split",
-            "links",
-            "put",
-            "remove",
-            "multicast",
-            "lookups",
-        )
-        (kind,) = random.choices(kinds, weights=(3, 2, 2, 2, 2, 2, 1, 2, 3, 1, 1))
-        if kind == "put":
-            put()
-        elif kind == "remove":
-            at, value = random.choice(values)
-            add("remove", node=random.choice(names), point=at, value=value)
-        elif kind == "multicast":
-            add("multicast", node=random.choice(names), region=region(), value="during churn")
-        elif kind == "lookups":
-            add("lookups", rate=2, seconds=20)
-        elif kind == "split":
-            wait = random.choice((10, 60, 120))
-            add("partition", nodes=sorted(random.sample(names, random.randint(1, len(names) - 1))))
-            for _ in range(2):
-                now += wait
-                put()
-            at, value = random.choice(values)
-            add("remove", node=random.choice(names), point=at, value=value)
-            add("heal", after=random.choice((10, 60, 120)))
-            repaired = now + 120
-        else:
-            if kind == "crash":  # a value that was put on a side of one peer has no copies before
-                now = max(now, repaired)
-            _add_membership(random, kind, names, add)
-    add("heal")
-    add("calm")
-    return Scenario(
-        protocol=CAN,
-        nodes=nodes,
-        dimensions=dimensions,
-        greedy=random.random() < 0.5,
-        latency="uniform",
-        loss=random.choice([0.0, 0.05, 0.1]),
-        duplication=0.05,
-        reordering=0.1,
-        settle=1200,
-        steps=tuple(steps),
-    )
-
-
-def _add_membership(random: Random, kind: str, names: list[str], add: Callable[..., None]) -> None:
-    """Peers that crash, return, join, leave, stand still, or cannot reach each other."""
-    spare = max(0, len(names) - 4)
-    chosen = random.sample(names, min(2, spare)) if kind == "crash" else random.sample(names, 1)
-    if kind == "crash":  # fewer than the copies of a value; the next ones after these were made again
-        for name in chosen:
-            add("crash", node=name)
-            names.remove(name)
-        add("lookups", after=90, rate=1, seconds=5)
-    elif kind == "restart":
-        add("crash", node=chosen[0], lose_disk=False)
-        add("restart", after=random.choice((1, 10, 60)), node=chosen[0])
-    elif kind == "join":
-        names.append(f"n{1 + max(int(name[1:]) for name in names)}")
-        add("join", node=names[-1])
-    elif kind == "leave" and spare:
-        add("leave", node=chosen[0])
-        names.remove(chosen[0])
-    elif kind == "pause":
-        add("pause", node=chosen[0], seconds=random.choice((5, 30, 60)))
-    elif kind == "links":
-        links = [random.sample(names, 2) for _ in range(4)]
-        for name, peer in links:
-            add("break", node=name, peer=peer)
-        wait = random.choice((0, 20, 60))
-        for name, peer in random.sample(links, len(links)):
-            add("repair", after=wait, node=name, peer=peer)

@@ -22,8 +22,9 @@ from motet.overlay.protocol.zones import Space
 from motet.overlay.sim.can_networks import SimulatedCan
 from motet.overlay.sim.invariants import leaf_set_violations, ring_violations, topic_violations, value_violations
 from motet.overlay.sim.network import Network
+from motet.overlay.sim.random_scenario import random_scenario
 from motet.overlay.sim.rings import LookupFigures, SimulatedRing
-from motet.overlay.sim.scenario import CAN, PASTRY, Scenario, ScenarioStep, parse_region, random_scenario
+from motet.overlay.sim.scenario import CAN, PASTRY, Scenario, ScenarioStep, parse_region
 from motet.overlay.sim.simulator import Simulator
 
 CHECK_PERIOD = 30 * SECOND
