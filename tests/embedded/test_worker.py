@@ -79,3 +79,22 @@ def test_a_failed_task_is_run_again_by_itself(
     assert done.wait(60)
     worker.close()
     assert caplog.text.count("it is run again") == 2
+
+
+def test_a_failure_is_over_when_the_next_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits during a run has the result of that run, not the failure of the one before."""
+    monkeypatch.setattr("motet.embedded.worker.RETRY_SECONDS", 0.001)
+    runs = iter([LakeError("gone")])
+    started, finish = threading.Event(), threading.Event()
+
+    def work() -> None:
+        if (error := next(runs, None)) is not None:
+            raise error
+        started.set()
+        finish.wait(60)
+
+    worker = Worker(work)
+    worker.wake()
+    assert started.wait(60)
+    threading.Timer(0.05, finish.set).start()
+    worker.close()

@@ -102,7 +102,7 @@ class Worker:
                     self._changed.notify_all()
             else:
                 with self._changed:
-                    self._done, self._failure, self._retry_seconds = target, None, RETRY_SECONDS
+                    self._done, self._retry_seconds = target, RETRY_SECONDS
                     self._changed.notify_all()
 
     def _next_request(self) -> int | None:
@@ -119,6 +119,7 @@ class Worker:
                 self._thread = None  # a later wake starts another one
                 return None
             self._skip_delay = False
+            self._failure = None  # the run that starts now says whether it lasts
             return self._requested
 
     @property
