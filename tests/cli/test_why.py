@@ -169,6 +169,23 @@ def test_late_and_retracted_in_a_lake(lake: tuple[str, Notification], capsys: py
     assert capsys.readouterr().out.splitlines()[-1] == "retracted since: urn:e:1"
 
 
+def test_why_not_of_a_derived_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its interval and its causes are those of the stored notification that its IRI names."""
+    received: list[Notification] = []
+    with motet.open(tmp_path / "lake") as cloud:
+        cloud.subscribe(SINGLE.replace("SIGNAL", "CONSTRUCT { ?this a ex:D }"), received.append)
+        cloud.subscribe(PAIR.replace("ex:A", "ex:D"))
+        cloud.publish(nquads())
+    derived = f"urn:motet:derived:{received[0].id}"
+    call = ["why-not", "--subscription", "pair", "--lake", str(tmp_path / "lake"), "--event"]
+    assert main([*call, f"{derived}:1"]) == 0
+    assert "as a: notified" in capsys.readouterr().out
+    assert main([*call, f"{derived}:2"]) == 2
+    assert f"there is no event <{derived}:2>" in capsys.readouterr().err
+    assert main([*call, "urn:motet:derived:ab:1"]) == 2
+    assert "no stored notification of" in capsys.readouterr().err
+
+
 def test_many_events_are_filtered_by_leaf(
     files: list[str],
     lake: tuple[str, Notification],

@@ -74,7 +74,7 @@ def _over_lake(args: argparse.Namespace, text: str) -> tuple[WhyNot, WhyInput | 
         event.interval,
         prefixes=arguments.prefixes_of(args),
         entailment=args.entailment,
-        required=(event.id,),
+        required=event.required,
     )
     return why_not(log.traced_log, args.subscription, event.id), log
 
@@ -92,7 +92,7 @@ def _over_replay(args: argparse.Namespace, snapshot: Snapshot, event: LoggedEven
     if hidden is not None:
         obstacle = LocatedObstacle(None, None, hidden, (0,))
         return WhyNot(args.subscription, event.id, event.interval.start, (obstacle,)), None
-    log = from_replay(replay, args.subscription, event.interval, _style(args), (event.id,))
+    log = from_replay(replay, args.subscription, event.interval, _style(args), event.required)
     return why_not(log.traced_log, args.subscription, event.id), log
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from motet import reference
 from motet.codec.events import OnRejected
+from motet.codec.identity import DERIVED, MINTED
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.jobs.replay import Replay
@@ -22,7 +23,7 @@ from motet.jobs.run import BatchJob, EventFiles
 from motet.lake import DataFile, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Construct, Subscription
-from motet.model.batches import TIME, RecordRow, Records, Triple, event_rows, micros, record_rows
+from motet.model.batches import TIME, RecordRow, Records, Triple, event_rows, micros, notification_rows, record_rows
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.intervals import Interval
@@ -45,8 +46,6 @@ from motet.provenance.traced_log import TracedLog, time_radius
 UNFILTERED_EVENTS = 1_000  # up to so many events are examined whether they match a leaf or not
 MAX_EVENTS = 5_000  # that are examined: evaluating the definitions takes quadratic time
 MAX_LISTED = 5  # IRIs in an error
-MINTED = "urn:motet:event:"  # before the IRI of an event that stated none
-DERIVED = "urn:motet:derived:"  # before the IRI of a derived event, which no file has
 MINTED_LENGTH = len(MINTED) + 64
 NEAR_MISS_FACTOR = 3  # events this many times as far away as the bounds allow can be near misses
 
@@ -88,10 +87,18 @@ class LoggedEvent:
     interval: Interval
     late: bool
     frontier: int | None  # before its commit
+    causes: tuple[str, ...] = ()  # of a derived event: the events of its notification
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The events that must be examined to explain it."""
+        return (self.id, *self.causes)
 
 
 def find_event(snapshot: Snapshot, event: str) -> LoggedEvent:
     """An event of a lake by its IRI, or by the beginning of an IRI that Motet has given it, if it is the only one."""
+    if event.startswith(DERIVED):
+        return _find_derived(snapshot, event)
     is_prefix = event.startswith(MINTED) and len(event) < MINTED_LENGTH
     selects = pc.starts_with if is_prefix else pc.equal
     found: list[LoggedEvent] = []
@@ -107,6 +114,20 @@ def find_event(snapshot: Snapshot, event: str) -> LoggedEvent:
     if len(found) == 1:
         return found[0]
     raise _no_event(event, [each.id for each in found], f"in {snapshot.store.root}")
+
+
+def _find_derived(snapshot: Snapshot, event: str) -> LoggedEvent:
+    """A derived event by its IRI, which has the id of the notification that it was derived with."""
+    id_, _, _ = event.removeprefix(DERIVED).rpartition(":")
+    for batch in snapshot.notifications():
+        for notification, offset in notification_rows(batch):
+            if notification.id == id_:
+                interval = Interval(notification.start_micros, notification.end_micros)
+                return LoggedEvent(event, offset, interval, False, None, notification.events)
+    raise UsageError(
+        f"no stored notification of {snapshot.store.root} derived <{event}>",
+        advice="Check the event's IRI; the events of notifications that are not computed yet cannot be explained.",
+    )
 
 
 def _no_event(event: str, matching: Sequence[str], where: str, known: Sequence[str] = ()) -> UsageError:

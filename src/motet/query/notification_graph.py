@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
+from motet.codec.identity import DERIVED
 from motet.codec.xml import lift_derived
 from motet.engine.detect.construct import THIS, ConstructTemplates
 from motet.language.rdf import term
@@ -20,7 +21,6 @@ from motet.sparql.algebra import is_hidden, variable_name
 from motet.sparql.graph import Triple
 
 NOTIFICATION = "urn:motet:notification:"
-DERIVED = "urn:motet:derived:"
 
 
 class ConstructedGraph(NamedTuple):

@@ -233,7 +233,8 @@ def _explanation(snapshot: Snapshot, name: str, event: str) -> str:
     from motet.provenance.why_not import why_not
 
     try:
-        log = from_lake(snapshot, name, find_event(snapshot, event).interval, prefixes={}, required=(event,))
+        found = find_event(snapshot, event)
+        log = from_lake(snapshot, name, found.interval, prefixes={}, required=found.required)
         answer = why_not(log.traced_log, name, event)
     except UsageError as error:  # the event is not there, or it contributes
         return f"  <{event}>: {error.message}"
