@@ -132,7 +132,7 @@ class Stages:
             ("match for detection", processor._dataflow.plan.leaf_matcher, "occurrences"),
             ("detect and deliver", processor._dataflow, "_emit_run"),
             ("notifications of detection", emission_module, "emit_occurrences"),
-            ("sort", dataflow_module, "merge_notifications"),
+            ("sort", dataflow_module, "merge_batches"),
             ("processor", processor, "advance"),
         ]
         with ExitStack() as stack:
