@@ -31,11 +31,11 @@ class _Schedule:
 
     def add(self, action: str, *, after: float = 0, **arguments: Any) -> None:
         """Add a step some seconds after the last one."""
-        self.now = round(self.now + after + self.pause(), 3)
+        self.now = round(self.now + after + self.delay(), 3)
         self.steps.append(ScenarioStep(self.now, action, arguments))
 
-    def pause(self) -> float:
-        """The seconds before a step that follows at once."""
+    def delay(self) -> float:
+        """The seconds before a step that follows at once, drawn at random."""
         raise NotImplementedError
 
     def add_nodes(self, action: str, names: list[str]) -> None:
@@ -56,7 +56,7 @@ class _Schedule:
 class _PastrySchedule(_Schedule):
     """At most three nodes lose their values between two rounds of repair: a value has four replicas."""
 
-    def pause(self) -> float:
+    def delay(self) -> float:
         return self.random.expovariate(1.0)
 
     def draw(self) -> Scenario:
@@ -137,7 +137,7 @@ class _CanSchedule(_Schedule):
         self._values: list[tuple[list[str], str]] = []
         self._repaired = 0.0  # when every value that was put during a split has its copies
 
-    def pause(self) -> float:
+    def delay(self) -> float:
         return self.random.random()
 
     def draw(self) -> Scenario:
