@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import motet
+from motet.cli.lake_notes import warn_of_unknown_names
 from motet.cli.main import main
-from motet.cli.registered import warn_of_unknown_names
 from motet.codec.decode import decode_file
 from motet.lake import Lake
 from motet.language.parse import parse

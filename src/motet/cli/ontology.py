@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from motet.ontology.hierarchy import Hierarchy
     from motet.ontology.load import Ontology
 
+CodeSummary = dict[str, object]
+CodeRow = dict[str, object]
+
 HELP = "check, show and classify ontologies, encode their classes, and find topics"
 EXAMPLES = """\
   motet ontology check examples/video/ontology.ttl
@@ -125,8 +128,6 @@ def _classify(args: argparse.Namespace) -> int:
 
 
 def _codes(args: argparse.Namespace) -> int:
-    from motet.ontology.codes.listing import list_codes
-
     _, hierarchy = _load_classified(args)
     names = _names(args, hierarchy)
     fields, rows = list_codes(hierarchy, args.code)
@@ -139,6 +140,49 @@ def _codes(args: argparse.Namespace) -> int:
         ([name, *row.values()] for name, row in listing.items()), headers=["class", *next(iter(rows), {})]
     )
     return 0
+
+
+def list_codes(hierarchy: Hierarchy, code: str) -> tuple[CodeSummary, list[CodeRow]]:
+    """A summary of the codes, and the code of each node.
+
+    Numbers are text: they exceed the 53 bits that other languages read exactly, and prime codes have any size.
+
+    >>> from motet.ontology.hierarchy import hierarchy_from_parents
+    >>> list_codes(hierarchy_from_parents({"Film": ["Video"]}), "prime")
+    ({'code': 'prime', 'bits': 3}, [{'prime': 2, 'code': '0x2'}, {'prime': 3, 'code': '0x6'}])
+    """
+    return {"interval": _interval_codes, "prime": _prime_codes, "digit": _digit_codes}[code](hierarchy)
+
+
+def _interval_codes(hierarchy: Hierarchy) -> tuple[CodeSummary, list[CodeRow]]:
+    from motet.ontology.codes import interval
+
+    codes = interval.encode(hierarchy)
+    summary: CodeSummary = {"code": "interval", "bits": codes.bits, "most_intervals": codes.cover.max_intervals}
+    rows: list[CodeRow] = [
+        {"number": str(low), "intervals": [f"{first}..{stop - 1}" for first, stop in intervals]}
+        for (low, _), intervals in zip(codes.tree_intervals, codes.intervals, strict=True)
+    ]
+    return summary, rows
+
+
+def _prime_codes(hierarchy: Hierarchy) -> tuple[CodeSummary, list[CodeRow]]:
+    from motet.ontology.codes import prime
+
+    codes = prime.encode(hierarchy)
+    pairs = zip(codes.primes, codes.codes, strict=True)
+    return {"code": "prime", "bits": codes.bits}, [
+        {"prime": node_prime, "code": hex(code)} for node_prime, code in pairs
+    ]
+
+
+def _digit_codes(hierarchy: Hierarchy) -> tuple[CodeSummary, list[CodeRow]]:
+    from motet.ontology.codes import digit
+
+    codes = digit.encode(hierarchy)
+    summary: CodeSummary = {"code": "digit", "bits": codes.bits, "digit_bits": codes.b, "digits": codes.length}
+    padded = ((*digits, *[0] * (codes.length - len(digits))) for digits in codes.digits)
+    return summary, [{"digits": ".".join(map(str, digits))} for digits in padded]
 
 
 def _topics(args: argparse.Namespace) -> int:

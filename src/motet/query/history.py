@@ -26,9 +26,8 @@ from motet.model.records import EVENT, ControlRecord
 from motet.model.terms import iri, iri_value
 from motet.model.times import format_datetime, to_micros
 from motet.ontology.entailment import Entailment, Reasoner
-from motet.query.event_times import interval_triples
 from motet.sparql import algebra
-from motet.sparql.dataset import Dataset
+from motet.sparql.dataset import Dataset, interval_triples
 from motet.sparql.graph import Triple
 
 if TYPE_CHECKING:

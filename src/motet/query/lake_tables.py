@@ -23,10 +23,10 @@ from motet.lake.zone_rows import EVENT_ROWS, QUAD_ROWS, TERMS, LogRows, log_rows
 from motet.lake.zones import event_files, may_hold, quad_zones
 from motet.model.intervals import Interval
 from motet.model.terms import XSD, iri
-from motet.query.event_times import END, START
 from motet.query.history import BACKGROUND, EVENTS, NOTIFICATIONS, RESERVED_GRAPHS, SUBSCRIPTIONS, EventGraph, History
 from motet.query.scan_selects import kinds_in_ranges, no_rows, other_rows, scan_rows, table_rows
 from motet.sparql.algebra import DatasetClause
+from motet.sparql.dataset import INTERVAL_END, INTERVAL_START
 from motet.sparql.graph import Triple
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node, column
@@ -232,7 +232,9 @@ class LakeDataset:
         if place.has_log:
             found.update(_kinds_of(tables.tail.quads, scan), _kinds_in(self._zones(scan, place), scan))
             found.update(ALL_KINDS if tables.inferred_names else ())
-        if scan.place == "default" and not {START, END}.isdisjoint(scan.predicates or (START,)):
+        if scan.place == "default" and not {INTERVAL_START, INTERVAL_END}.isdisjoint(
+            scan.predicates or (INTERVAL_START,)
+        ):
             found.add(INSTANT)
         return kinds_in_ranges(frozenset(found), scan)
 
@@ -375,7 +377,7 @@ class LakeDataset:
             return []
         if scan.subjects is not None and not any(map(self._tables.may_have_event, scan.subjects)):
             return []
-        for predicate, instant in ((START, "start_"), (END, "end_")):
+        for predicate, instant in ((INTERVAL_START, "start_"), (INTERVAL_END, "end_")):
             if predicate in scan.not_predicates or (scan.predicates is not None and predicate not in scan.predicates):
                 continue
             values = {

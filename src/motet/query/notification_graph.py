@@ -15,9 +15,9 @@ from motet.language.syntax import Template, XmlTemplate
 from motet.model.notifications import Notification
 from motet.model.terms import RDF_TYPE, XSD, iri, literal
 from motet.model.xml_document import parse_stored_xml
-from motet.query.event_times import interval_triples
 from motet.sparql.algebra import Triple as TriplePattern
 from motet.sparql.algebra import is_hidden, variable_name
+from motet.sparql.dataset import interval_triples
 from motet.sparql.graph import Triple
 
 NOTIFICATION = "urn:motet:notification:"

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
 
 from motet.model.intervals import Interval
+from motet.model.terms import XSD, literal
+from motet.model.times import format_datetime
 from motet.sparql.algebra import DatasetClause
 from motet.sparql.graph import Graph, Triple
+
+INTERVAL_START, INTERVAL_END = "<urn:motet:ns#start>", "<urn:motet:ns#end>"
 
 Bits = Callable[[], int]  # 128 random bits
 
@@ -74,3 +78,17 @@ class Dataset:
             random_bits=self.random_bits,
             intervals=self.intervals,
         )
+
+
+def time_literal(instant: int) -> str:
+    """An instant as DURING writes it."""
+    return literal(format_datetime(instant), datatype=XSD + "dateTime")
+
+
+def interval_triples(subject: str, start: int, end: int) -> list[Triple]:
+    """The interval of an event or notification as triples (language page, section 13).
+
+    >>> interval_triples("<urn:e:1>", 0, 0)[0]
+    ('<urn:e:1>', '<urn:motet:ns#start>', '"1970-01-01T00:00:00.000000Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')
+    """
+    return [(subject, INTERVAL_START, time_literal(start)), (subject, INTERVAL_END, time_literal(end))]

@@ -1,4 +1,4 @@
-"""Warnings of `subscribe`, `stream` and `notifications` about subscriptions that match nothing yet."""
+"""What commands say about a lake: subscriptions that match nothing yet, and notifications that are pending."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.model.times import format_datetime
+from motet.model.times import END_OF_TIME, format_datetime
 
 if TYPE_CHECKING:
-    from motet.lake import Snapshot
+    from motet.lake import Lake, Snapshot
     from motet.language.syntax import Subscription
 
 CHECKED_SUBSCRIPTIONS = 1_000  # the newest active ones, whose names are looked for in the newest records
 CHECKED_RECORDS = 50_000
 NAMED_SUBSCRIPTIONS = 5
+MAX_RECORDS = 50_000  # that are processed to count what is pending, in a command that only shows a lake
+
+PendingCount = tuple[int, int | None]  # notifications that wait for the frontier, and the greatest instant of these
 
 
 def warn_of_unknown_names(snapshot: Snapshot, subscriptions: Iterable[Subscription] | None = None) -> None:
@@ -78,3 +81,45 @@ def warn_of_earlier_events(snapshot: Snapshot) -> None:
     names = [each.name for each in newest if each.offset >= last_event and parse(each.text)[0].since is None]
     if text := events_before_text(snapshot, names, snapshot.next_offset):
         output.warn(text)
+
+
+def pending_text(pending: PendingCount, lake: str) -> str | None:
+    """Says how many notifications wait for the frontier, and what makes them final; None if none does."""
+    count, until = pending
+    if not count or until is None:
+        return None
+    instant = "the end of time" if until >= END_OF_TIME else format_datetime(until)
+    return (
+        f"{count} notification{'' if count == 1 else 's'} pending: final when the frontier reaches {instant}.\n"
+        f"  Later events move it, or `motet tick --lake {lake}`, which decides everything that is there."
+    )
+
+
+def pending_json(pending: PendingCount | None) -> dict[str, object] | None:
+    """The same as JSON; None if it is not known."""
+    if pending is None:
+        return None
+    count, until = pending
+    return {"notifications": count, "until": None if until is None else format_datetime(min(until, END_OF_TIME))}
+
+
+def find_pending(lake: Lake, snapshot: Snapshot) -> PendingCount | None:
+    """What is pending at the end of a log, computed without writing anything.
+
+    None if too many records would have to be processed: the pipeline on Spark stores it, and so do state snapshots.
+    """
+    from motet.lake.progress import greatest_waiting, pending_count
+
+    end = snapshot.next_offset
+    if not snapshot.subscriptions():
+        return 0, None
+    if (count := pending_count(lake.store, end)) and (until := greatest_waiting(lake.store, end, None)) is not None:
+        return count, until
+    stored = next((offset for offset, _ in lake.state_snapshots(end)), 0)
+    if end - stored > MAX_RECORDS:
+        return None
+    from motet.embedded.backend import InProcessBackend
+
+    backend = InProcessBackend(lake)
+    backend.restore(snapshot, end)
+    return backend.pending()
