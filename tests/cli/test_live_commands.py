@@ -252,7 +252,7 @@ def test_inspect_counts_what_is_pending(motet: Commands, monkeypatch: pytest.Mon
     assert "pending             2\n" in printed
     assert "2 notifications pending: final when the frontier reaches 2026-11-15T10:11:00.000001Z" in said
     assert Lake.open("lake").snapshot().version == version
-    monkeypatch.setattr("motet.cli.lake_notes.MAX_RECORDS", 1)
+    monkeypatch.setattr("motet.cli.lake_advice.MAX_RECORDS", 1)
     assert "pending             not counted: `motet notifications` does\n" in motet("inspect")[0]
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import motet
-from motet.cli.lake_notes import warn_of_unknown_names
+from motet.cli.lake_advice import warn_of_unknown_names
 from motet.cli.main import main
 from motet.codec.decode import decode_file
 from motet.lake import Lake

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.cli.lake_notes import find_pending, pending_json, pending_text
+from motet.cli.lake_advice import find_pending, pending_json, pending_text
 from motet.model.errors import UsageError
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from motet.cli import output
 from motet.cli.arguments import parse_instant
-from motet.cli.lake_notes import pending_text, warn_of_earlier_events, warn_of_no_subscription
+from motet.cli.lake_advice import pending_text, warn_of_earlier_events, warn_of_no_subscription
 from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError
 from motet.model.times import format_datetime

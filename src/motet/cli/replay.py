@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.cli import arguments, output
-from motet.cli.lake_notes import MAX_RECORDS, PendingCount, pending_json, pending_text
+from motet.cli.lake_advice import MAX_RECORDS, PendingCount, pending_json, pending_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from motet.cli import arguments, output
-from motet.cli.lake_notes import pending_text, warn_of_earlier_events, warn_of_no_subscription, warn_of_unknown_names
+from motet.cli.lake_advice import pending_text, warn_of_earlier_events, warn_of_no_subscription, warn_of_unknown_names
 from motet.cli.progress_view import progress_view
 from motet.cli.shutdown import graceful_shutdown
 from motet.model.errors import UsageError

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from motet.cli import arguments, output
-from motet.cli.lake_notes import events_before_text, warn_of_unknown_names
+from motet.cli.lake_advice import events_before_text, warn_of_unknown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

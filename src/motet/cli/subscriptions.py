@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from motet.cli import output
-from motet.cli.lake_notes import warn_of_no_subscription
+from motet.cli.lake_advice import warn_of_no_subscription
 from motet.model.times import format_datetime, to_micros
 
 HELP = "list the active subscriptions of a lake, where they begin, and who has received their notifications"

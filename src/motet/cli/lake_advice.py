@@ -1,4 +1,4 @@
-"""What commands say about a lake: subscriptions that match nothing yet, and notifications that are pending."""
+"""Advice of commands about a lake: subscriptions that match nothing yet, and notifications that are pending."""
 
 from __future__ import annotations
 
