@@ -123,7 +123,7 @@ def _find_derived(snapshot: Snapshot, event: str) -> LoggedEvent:
         for notification, offset in notification_rows(batch):
             if notification.id == id_:
                 interval = Interval(notification.start_micros, notification.end_micros)
-                return LoggedEvent(event, offset, interval, False, None, notification.events)
+                return LoggedEvent(event, offset, interval, late=False, frontier=None, causes=notification.events)
     raise UsageError(
         f"no stored notification of {snapshot.store.root} derived <{event}>",
         advice="Check the event's IRI; the events of notifications that are not computed yet cannot be explained.",

@@ -80,15 +80,11 @@ class Dataset:
         )
 
 
-def time_literal(instant: int) -> str:
-    """An instant as DURING writes it."""
-    return literal(format_datetime(instant), datatype=XSD + "dateTime")
-
-
 def interval_triples(subject: str, start: int, end: int) -> list[Triple]:
     """The interval of an event or notification as triples (language page, section 13).
 
     >>> interval_triples("<urn:e:1>", 0, 0)[0]
     ('<urn:e:1>', '<urn:motet:ns#start>', '"1970-01-01T00:00:00.000000Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')
     """
-    return [(subject, INTERVAL_START, time_literal(start)), (subject, INTERVAL_END, time_literal(end))]
+    times = ((INTERVAL_START, start), (INTERVAL_END, end))
+    return [(subject, name, literal(format_datetime(instant), datatype=XSD + "dateTime")) for name, instant in times]
