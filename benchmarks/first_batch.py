@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for running it by path
 from benchmarks.measurement.figures import machine_load, print_clock, print_figure
 
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.single_events import single_event_matcher
+from motet.engine.runtime.active_plan import single_event_matcher
 from motet.engine.runtime.emission import emit_solutions
 from motet.language.parse import parse
 from motet.model.batches import EventRow, Records, event_batch

@@ -28,8 +28,8 @@ from motet.engine.match.encode import encode, encoding_tables
 from motet.engine.match.index import ANY_LENGTH, LeafIndex, LeafTable, SegmentLeaves
 from motet.engine.match.leaf import LeafQuery, leaf_entry
 from motet.engine.match.matcher import BuiltIndex, EncodedBatch, IndexedPredicates, Reasoning, solutions
-from motet.engine.match.single_events import single_event_leaf
 from motet.engine.match.xml_index import XmlIndex
+from motet.engine.runtime.active_plan import single_event_leaf
 from motet.engine.runtime.emission import decided_notifications
 from motet.jit.compiled import compiled
 from motet.language.parse import parse

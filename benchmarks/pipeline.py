@@ -32,8 +32,7 @@ from motet.embedded.cloud import Cloud
 from motet.lake import Lake
 from motet.language.printer import to_text
 from motet.spark.session import session
-from motet.spark.stream.job import start_query
-from motet.spark.stream.progress import ended_batches
+from motet.spark.stream.job import ended_batches, start_query
 
 CORES = 2
 QUADS = 6  # per event

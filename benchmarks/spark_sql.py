@@ -153,7 +153,7 @@ def hand_written(name: str) -> str:
 
 def create_views(spark: Any, lake: Lake) -> None:
     """The views q and b."""
-    from motet.spark.lake_query import QUAD_SCHEMA
+    from motet.spark.query_engine import QUAD_SCHEMA
 
     files = [str(lake.store.path(zone.name).absolute()) for zone in quad_zones(lake.snapshot())]
     spark.read.schema(QUAD_SCHEMA).parquet(*files).where("first").createOrReplaceTempView("q")
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where loaded data is kept for the next run")
     parser.add_argument("--plans", action="store_true", help="print the physical plans of both sides")
     args = parser.parse_args()
-    from motet.spark.lake_query import query
+    from motet.spark.query_engine import query
     from motet.spark.session import session
 
     with ExitStack() as stack:

@@ -143,7 +143,7 @@ def run_log(lake: Lake) -> Run:
 
 
 def run_spark(lake: Lake) -> Run:
-    from motet.spark.lake_query import query
+    from motet.spark.query_engine import query
     from motet.spark.session import session
 
     spark = session()

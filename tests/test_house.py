@@ -5,7 +5,7 @@ from tests import house
 # Upper limits: only ever lower them.
 KNOWN_PACKAGE_CYCLES: list[list[str]] = []
 KNOWN_MODULE_CYCLES: list[list[str]] = []
-MAX_MODULES = 422
+MAX_MODULES = 367
 MAX_DUPLICATE_CLASSES = 0
 
 

@@ -25,7 +25,8 @@ def test_all_is_complete() -> None:
     """Every public name can be imported; every error is one of them."""
     assert len(motet.__all__) == len(set(motet.__all__))  # ruff sorts them
     assert all(getattr(motet, name) is not None for name in motet.__all__)
-    assert {name for name, value in vars(errors).items() if isinstance(value, type)} <= set(motet.__all__)
+    classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    assert {name for name, value in classes.items() if issubclass(value, Exception)} <= set(motet.__all__)
     assert set(motet.__all__) <= set(dir(motet))
 
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 from benchmarks.measurement.records import NS, names
 from benchmarks.streams import A, B, Column, Intervals, Pairs, Points
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, VALUES
 from motet.engine.detect.detector import Detector
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.operator import Frontier
+from motet.engine.detect.table_kernels import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, VALUES
 from motet.language.syntax import Subscription
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.plan.builder import PlanBuilder

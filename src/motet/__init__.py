@@ -23,8 +23,8 @@ from motet.model.errors import (
     OverlayError,
     SubscriptionError,
     UsageError,
+    require_extra,
 )
-from motet.model.extras import require_extra
 from motet.model.notifications import Notification
 from motet.model.settings import SettingArguments
 
@@ -138,7 +138,7 @@ def open(  # noqa: A001  (motet.open("dir") is the natural name)
         require_extra("spark", "engine='spark'", alternative="use engine='embedded'")
     from motet.embedded.cloud import Cloud
     from motet.embedded.opening import load_background, open_lake
-    from motet.model.arguments import check_type
+    from motet.model.errors import check_type
 
     check_type("threaded", threaded, bool)
     background = load_background(ontology, catalogue, imports)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import motet
-from motet.cli.query_shell import CANCEL, QueryShell, _completer
+from motet.cli.query import CANCEL, QueryShell, _completer
 from motet.lake import Lake
 from motet.model.errors import UsageError
 

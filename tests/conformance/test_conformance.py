@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from motet.cli.run import runner as run_runner
-from motet.fuzz.case import Case, pack_cases, with_scope, without_scope
+from motet.fuzz.case import Case, expected_result, pack_cases, with_scope, without_offsets, without_scope
 from motet.fuzz.engines import Engine, LiveEngine, ReferenceEngine, SparkStreamEngine, embedded_files, spark_files
 from motet.fuzz.files import decoding_arguments, read_case, read_lines
-from motet.fuzz.oracle import expected_result, without_offsets
 from motet.fuzz.processor_engines import BucketsEngine
 from motet.jobs.run import load_job
 from motet.language.scope import is_single_event

@@ -12,7 +12,7 @@ import pytest
 from tests import builders
 
 import motet
-from motet.embedded import async_cloud, notification_stream
+from motet.embedded import async_cloud, dispatcher
 from motet.embedded.dispatcher import MAX_TRIES
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification
@@ -181,8 +181,8 @@ def test_what_is_not_acknowledged_is_delivered_again(tmp_path: Path) -> None:
 
 def test_a_slow_consumer_receives_everything_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into the buffer is read from the table later."""
-    monkeypatch.setattr(notification_stream, "CAPACITY", 4)
-    monkeypatch.setattr(notification_stream.NotificationStream.__init__, "__defaults__", (4,))
+    monkeypatch.setattr(dispatcher, "CAPACITY", 4)
+    monkeypatch.setattr(dispatcher.NotificationStream.__init__, "__defaults__", (4,))
 
     async def main() -> None:
         async with motet.open_async(tmp_path, durable=False) as cloud:
@@ -265,7 +265,7 @@ def test_a_cancelled_subscribe_leaves_no_listener(tmp_path: Path) -> None:
 
 def test_one_stream_of_two_subscriptions(tmp_path: Path) -> None:
     """What one of them missed comes after what the other received; nothing is acknowledged too early."""
-    stream = notification_stream.NotificationStream(lambda: None)
+    stream = dispatcher.NotificationStream(lambda: None)
     for offset in (100, 50):
         assert stream.offer(Notification("s", offset, offset, (), ()), offset)
     cursors = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders import stored_log
 
-from motet.fuzz.oracle import emission_lines
+from motet.fuzz.case import emission_lines
 from motet.lake import Lake
 from motet.model.batches import notification_rows
 from motet.reference import evaluate_written

@@ -8,7 +8,7 @@ from random import Random
 
 from motet.fuzz.case import Case, as_run
 from motet.fuzz.cases import random_cases
-from motet.fuzz.coverage import LOG_KINDS, OPERATORS, log_kinds, operators
+from motet.fuzz.compare import LOG_KINDS, OPERATORS, log_kinds, operators
 from motet.fuzz.documents import documents
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse

@@ -13,12 +13,10 @@ from lxml import etree
 
 from motet.cli.main import main
 from motet.fuzz import engines
-from motet.fuzz.case import Case, as_run, pack_cases, split_lines, timed_event
+from motet.fuzz.case import Case, as_run, expected_lines, expected_result, pack_cases, split_lines, timed_event
 from motet.fuzz.cases import random_cases
-from motet.fuzz.compare import FuzzReport, compare, engine_capabilities, fuzz
-from motet.fuzz.coverage import OPERATORS
+from motet.fuzz.compare import OPERATORS, FuzzReport, compare, engine_capabilities, fuzz
 from motet.fuzz.engines import EmbeddedEngine, ReferenceEngine, ShuffledReferenceEngine, find_engine, shuffled
-from motet.fuzz.oracle import expected_lines, expected_result
 from motet.fuzz.shrink import shrink
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.language.parse import parse

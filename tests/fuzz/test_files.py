@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from motet.cli.main import main
+from motet.fuzz.case import expected_lines
 from motet.fuzz.cases import random_cases
-from motet.fuzz.coverage import log_kinds
+from motet.fuzz.compare import log_kinds
 from motet.fuzz.files import read_case, read_lines, write_case
-from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import EngineCapabilities
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from motet.cli.main import main
-from motet.fuzz import queries, query_oracles
+from motet.fuzz import queries
 from motet.fuzz.queries import fuzz_queries
 from motet.sparql.algebra import Query
 from motet.sparql.dataset import Dataset
-from motet.sparql.query import Answer, SolutionSequence
+from motet.sparql.evaluate import Answer, SolutionSequence
 
 
 def test_engines_and_oracles_agree() -> None:
@@ -58,16 +58,16 @@ def test_solutions_are_counted() -> None:
 def test_rdflib_binds_variables_of_a_subquery_from_outside() -> None:
     """The defect because of which its answers to subqueries are not compared; pyoxigraph has the right answer."""
     text = "SELECT * { ?d <urn:p1> ?b . { SELECT ?c ?a { ?b <urn:p0> ?d } } }"
-    graphs: query_oracles.QueryGraphs = {None: [("<urn:n>", "<urn:p1>", "<urn:x>"), ("<urn:m>", "<urn:p0>", "<urn:y>")]}
-    assert query_oracles.defect_of_rdflib(text, False) is not None
-    assert sum(query_oracles.solutions_of_pyoxigraph(text, graphs).values()) == 1
-    assert not query_oracles.solutions_of_rdflib(text, graphs)
+    graphs: queries.QueryGraphs = {None: [("<urn:n>", "<urn:p1>", "<urn:x>"), ("<urn:m>", "<urn:p0>", "<urn:y>")]}
+    assert queries.defect_of_rdflib(text, False) is not None
+    assert sum(queries.solutions_of_pyoxigraph(text, graphs).values()) == 1
+    assert not queries.solutions_of_rdflib(text, graphs)
 
 
 def test_rdflib_repeats_the_start_of_a_path_that_a_cycle_leads_back_to() -> None:
     """The defect because of which its answers to paths of any length are not compared."""
     text = "SELECT ?d { <urn:n> (<urn:p1>)* ?d }"
-    graphs: query_oracles.QueryGraphs = {None: [("<urn:n>", "<urn:p1>", "<urn:n>")]}
-    assert query_oracles.defect_of_rdflib(text, False) is not None
-    assert sum(query_oracles.solutions_of_pyoxigraph(text, graphs).values()) == 1
-    assert sum(query_oracles.solutions_of_rdflib(text, graphs).values()) == 2
+    graphs: queries.QueryGraphs = {None: [("<urn:n>", "<urn:p1>", "<urn:n>")]}
+    assert queries.defect_of_rdflib(text, False) is not None
+    assert sum(queries.solutions_of_pyoxigraph(text, graphs).values()) == 1
+    assert sum(queries.solutions_of_rdflib(text, graphs).values()) == 2

@@ -15,9 +15,9 @@ from tests.builders import RESULT_TIME, datetime, event_nquads
 
 import motet
 from motet.cli.main import main
+from motet.fuzz.case import expected_result
 from motet.fuzz.cases import nth_case
 from motet.fuzz.lakes import lake_offsets, write_lake
-from motet.fuzz.oracle import expected_result
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.verify import (
     Comparison,

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from motet.lake import Lake, segments
 from motet.lake.segments import inline_rows, is_inline, read_rows, version_in
-from motet.model.batches import RECORDS, EventRow, RecordRow, event_batch, record_rows
-from motet.model.content import content_digest
+from motet.model.batches import RECORDS, EventRow, RecordRow, content_digest, event_batch, record_rows
 from motet.model.errors import CorruptLakeError
 
 Events = Callable[..., pa.Table]

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import motet
-from motet.fuzz.case import Case
+from motet.fuzz.case import Case, expected_result
 from motet.fuzz.cases import nth_case
 from motet.fuzz.compare import actual_lines, map_in_processes
 from motet.fuzz.engines import LakeEngine
 from motet.fuzz.files import read_case
-from motet.fuzz.oracle import expected_result
 from motet.fuzz.processor_engines import CUT_PROBABILITIES, ProcessorEngine
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.reference import SettingsRecord

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from motet.overlay.protocol.messages import PeerMessage, peer_message
-from motet.overlay.protocol.node import NodeProtocol, PeerNode, Timer
+from motet.overlay.protocol.node import NodeProtocol, PeerMessage, PeerNode, Timer, peer_message
 from motet.overlay.sim.network import Network
 from motet.overlay.sim.simulator import Simulator
 

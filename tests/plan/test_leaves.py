@@ -10,8 +10,8 @@ from motet.language.syntax import Event, GroupPattern
 from motet.model.terms import RDF_TYPE, XSD
 from motet.plan.leaves import Choice, Equality, LeafPredicates, Prefix, PropertyRead, Range, normalise
 from motet.sparql.algebra import EMPTY, Bgp, Filter, Triple, ZeroOrMore
+from motet.sparql.dataset import Graph
 from motet.sparql.evaluate import compile_group
-from motet.sparql.graph import Graph
 from motet.sparql.parse_cache import parse_group
 from motet.sparql.scope import in_scope
 

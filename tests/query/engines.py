@@ -10,7 +10,7 @@ from collections.abc import Callable
 from motet.query.duckdb_engine import answer_with_duckdb
 from motet.sparql.algebra import Query
 from motet.sparql.dataset import Dataset
-from motet.sparql.query import Answer, answer
+from motet.sparql.evaluate import Answer, answer
 
 Engine = Callable[[Query, Dataset], Answer]
 ENGINES: dict[str, Engine] = {"memory": answer, "duckdb": answer_with_duckdb}

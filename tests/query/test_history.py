@@ -472,7 +472,7 @@ def test_updates_are_refused_with_advice(cloud: Cloud, text: str) -> None:
 
 def test_a_live_cloud_builds_zones(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `motet compact`, when enough records are in none."""
-    monkeypatch.setattr("motet.jobs.zone_building.ZONE_RECORDS", 3)
+    monkeypatch.setattr("motet.jobs.upkeep.ZONE_RECORDS", 3)
     for number in range(5):
         publish(cloud, str(number), number, "a :Smoke")
     cloud.flush()

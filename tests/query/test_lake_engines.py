@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from motet.embedded.cloud import Cloud
-from motet.fuzz.random_queries import LINKS, NODES, RandomQuery, random_triple
+from motet.fuzz.queries import LINKS, NODES, RandomQuery, random_triple
 from motet.lake import Lake
 from motet.model.batches import EventRow, event_batch
 from motet.model.records import Tick
 from motet.query import duckdb_engine, sql_engine
 from motet.query.lake_query import QueryOptions, query_lake
 from motet.sparql.algebra import Query
-from motet.sparql.query import SolutionSequence
+from motet.sparql.evaluate import SolutionSequence
 from motet.sparql.sql import compile as compile_module
 from motet.sparql.sql.compile import CompiledQuery
 

@@ -10,12 +10,11 @@ from tests.query.engines import ENGINES, Engine
 from motet.model.errors import UsageError
 from motet.model.intervals import Interval
 from motet.model.terms import XSD, literal, literal_parts
-from motet.sparql import functions, operators, parse_expressions
-from motet.sparql.dataset import Dataset
+from motet.sparql import functions, operators, parse_patterns
+from motet.sparql.dataset import Dataset, Graph
+from motet.sparql.evaluate import SolutionSequence
 from motet.sparql.functions import RELATIONS
-from motet.sparql.graph import Graph
 from motet.sparql.parse import read_query
-from motet.sparql.query import SolutionSequence
 
 
 def integer(value: int | str) -> str:
@@ -217,10 +216,10 @@ def test_an_unknown_function_is_refused_by_name() -> None:
 
 def test_every_function_has_a_number_of_arguments_and_a_meaning() -> None:
     """The parser and the evaluator know the same functions, casts and aggregates."""
-    assert parse_expressions.FUNCTIONS.keys() == functions.FUNCTIONS.keys()
-    assert parse_expressions.CHANGING.keys() == functions.CHANGING.keys()
-    assert operators.CASTS.keys() == parse_expressions.CASTS
-    for name in parse_expressions.AGGREGATES:
+    assert parse_patterns.FUNCTIONS.keys() == functions.FUNCTIONS.keys()
+    assert parse_patterns.CHANGING.keys() == functions.CHANGING.keys()
+    assert operators.CASTS.keys() == parse_patterns.CASTS
+    for name in parse_patterns.AGGREGATES:
         assert len(rows(f"SELECT ({name}(1) AS ?x) {{ }}")) == 1
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from motet.model.errors import UsageError
 from motet.model.terms import XSD, iri, literal
 from motet.query.results import plain_text, read_answer, write_answer
-from motet.sparql.graph import Graph
-from motet.sparql.query import SolutionSequence
+from motet.sparql.dataset import Graph
+from motet.sparql.evaluate import SolutionSequence
 
 TABLE = SolutionSequence(
     ("a", "b"),

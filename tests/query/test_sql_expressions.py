@@ -10,10 +10,10 @@ from tests.query.expression_cases import AGGREGATES, DATA, GROUPS, OF_ONE, OF_TW
 
 from motet.query.duckdb_engine import DuckDbEngine, connect, load_tables
 from motet.sparql.dataset import Dataset
-from motet.sparql.ordering import order_key
+from motet.sparql.evaluate import SolutionSequence, answer
 from motet.sparql.parse import read_query
-from motet.sparql.query import SolutionSequence, answer
 from motet.sparql.term_columns import EXACT_NUMBERS, term_columns
+from motet.sparql.values import order_key
 
 Rows = Counter[tuple[tuple[str, str], ...]]
 

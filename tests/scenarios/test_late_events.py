@@ -15,7 +15,7 @@ import pytest
 from motet.connectors import sorted_load
 from motet.connectors.directory import DirectorySource
 from motet.connectors.ingestion import IngestResult, ingest_chunks, ingest_files
-from motet.jobs.heartbeat import Heartbeat
+from motet.jobs.upkeep import Heartbeat
 from motet.lake import Lake
 from motet.model.errors import DecodeError
 from motet.model.times import format_datetime, parse_datetime

@@ -10,18 +10,19 @@ import pyoxigraph
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from motet.fuzz.query_oracles import (
+from motet.fuzz.queries import (
     Bag,
     QueryGraphs,
+    RandomQuery,
     defect_of_pyoxigraph,
     defect_of_rdflib,
+    random_graphs,
     solutions_of_pyoxigraph,
     solutions_of_rdflib,
 )
-from motet.fuzz.random_queries import RandomQuery, random_graphs
 from motet.sparql.dataset import Dataset
+from motet.sparql.evaluate import SolutionSequence, answer
 from motet.sparql.parse import read_query
-from motet.sparql.query import SolutionSequence, answer
 
 EXAMPLES = int(os.environ.get("MOTET_QUERIES", "200"))
 

@@ -11,8 +11,8 @@ import pytest
 from motet.query.duckdb_engine import answer_with_duckdb
 from motet.query.quad_tables import TableDataset
 from motet.sparql.dataset import Dataset
+from motet.sparql.evaluate import SolutionSequence, answer
 from motet.sparql.parse import read_query
-from motet.sparql.query import SolutionSequence, answer
 from motet.sparql.sql.compile import compile_query
 from motet.sparql.sql.paths import recursive_closure
 

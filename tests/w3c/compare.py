@@ -15,8 +15,8 @@ from motet.codec.formats import format_of_path
 from motet.model.terms import literal_parts
 from motet.query.files import read_graphs
 from motet.query.results import plain_text, read_answer
-from motet.sparql.graph import Graph
-from motet.sparql.query import Answer, SolutionSequence
+from motet.sparql.dataset import Graph
+from motet.sparql.evaluate import Answer, SolutionSequence
 from motet.sparql.values import decode
 
 RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"

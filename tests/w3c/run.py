@@ -26,8 +26,7 @@ from tests.w3c.manifest import Case, cases
 from motet.model.errors import MotetError, UsageError
 from motet.query.files import inferred_triples, read_graphs
 from motet.sparql.algebra import OrderBy, Project, Query, SelectQuery, Slice
-from motet.sparql.dataset import Dataset
-from motet.sparql.graph import Triple
+from motet.sparql.dataset import Dataset, Triple
 from motet.sparql.parse import read_query
 
 ALL_ENGINES = ENGINES | SLOW_ENGINES

@@ -134,7 +134,7 @@ def _explain_query(args: argparse.Namespace) -> int:
     if args.dot or args.svg is not None:
         raise UsageError("a query has no drawing", advice="Leave out --dot and --svg.")
     from motet.lake import Lake
-    from motet.query.explain_query import explain_query
+    from motet.query.lake_query import explain_query
 
     lake = Lake.open(args.lake, create=False)
     explanation = explain_query(lake, args.query, history_options(args), lambda: complete_notifications(lake))

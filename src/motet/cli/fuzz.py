@@ -189,7 +189,7 @@ def _texts(difference: Difference) -> dict[str, str]:
 
 def _lines(difference: Difference) -> dict[str, list[str]]:
     """The expected and the actual notifications; with offsets only if nothing else differs."""
-    from motet.fuzz.oracle import without_offsets
+    from motet.fuzz.case import without_offsets
 
     lines = {"expected.jsonl": without_offsets(difference.expected), "actual.jsonl": without_offsets(difference.actual)}
     if lines["expected.jsonl"] == lines["actual.jsonl"]:

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _explain(snapshot: Snapshot) -> None:
     """Say what a reader of the numbers should know."""
-    from motet.jobs.heartbeat import not_live_text
+    from motet.jobs.upkeep import not_live_text
     from motet.lake.progress import UNDELIVERED, count_undelivered
 
     if not snapshot.is_live and snapshot.count("event"):
@@ -119,8 +119,7 @@ def show_topics(lake: Lake, *, as_json: bool = False) -> None:
 
 
 def _show_zones(lake: Lake, args: argparse.Namespace) -> None:
-    from motet.lake.zone_picture import as_svg, as_text, zone_summary
-    from motet.lake.zones import quad_zones
+    from motet.lake.zones import as_svg, as_text, quad_zones, zone_summary
 
     snapshot, (across, up) = lake.snapshot(), args.dimensions
     fields = zone_summary(snapshot)

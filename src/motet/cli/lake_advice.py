@@ -27,7 +27,7 @@ def warn_of_unknown_names(snapshot: Snapshot, subscriptions: Iterable[Subscripti
     """
     from motet.language.parse import parse
     from motet.language.syntax import with_mappings
-    from motet.lint.unknown_names import UnknownNames
+    from motet.lint.ontology_rules import UnknownNames
     from motet.model.control import ControlState
     from motet.model.records import EVENT
 

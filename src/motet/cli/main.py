@@ -16,9 +16,8 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 from motet import __version__
-from motet.cli.standard_input import copy_standard_input
-from motet.model.errors import MotetError, UsageError
-from motet.model.extras import require_extra
+from motet.cli.arguments import copy_standard_input
+from motet.model.errors import MotetError, UsageError, require_extra
 
 COMMANDS = (
     "demo", "run", "publish", "ingest", "subscribe", "unsubscribe", "subscriptions", "notifications", "background",

@@ -19,7 +19,7 @@ from motet.model.times import format_datetime
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from motet.embedded.lake_stream import LakeStream
+    from motet.embedded.pipeline import LakeStream
     from motet.lake import Lake, Snapshot
     from motet.model.notifications import Notification
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from motet.embedded.lake_stream import LakeStream
+    from motet.embedded.pipeline import LakeStream
     from motet.lake import Lake
 
     if args.consumer is not None and args.since is not None:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from motet.cli import output
-from motet.model.errors import MotetError, UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import MotetError, UsageError, require_extra
 
 if TYPE_CHECKING:
     from motet.overlay.net.local_network import AddressBook, BookEntry, LocalNetwork, RouteKey

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO
 
 from motet.cli import arguments, output
-from motet.cli.standard_input import STANDARD
+from motet.cli.arguments import STANDARD
 from motet.model.errors import DecodeError, UsageError
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def _pending(replay: Replay, waiting: list[int] | None) -> PendingCount | None:
 def _findings(args: argparse.Namespace, replay: Replay, notified: set[str]) -> EventFindings:
     """The leaves that no visible event matched, and the names that nothing has."""
     from motet.jobs.unmatched_leaves import EventFindings, find_unmatched
-    from motet.lint.unknown_names import UnknownNames
+    from motet.lint.ontology_rules import UnknownNames
 
     merged = EventFindings()
     for group in replay.groups:
@@ -144,7 +144,7 @@ def replay_on(
     On the embedded engine ``waiting`` is extended by the frontiers that notifications wait for at the end.
     """
     if engine == "spark":
-        from motet.spark.batch.replay import replay_spark
+        from motet.spark.batch.run import replay_spark
 
         return replay_spark(replay, sink, scratch=scratch)
     from motet.jobs.replay import replay_embedded

@@ -69,7 +69,7 @@ def _findings(args: argparse.Namespace, job: BatchJob, summary: RunSummary, noti
     """The leaves that no event matched, and names that nothing has: on Spark these are looked for here."""
     from motet.jobs.run import EventFiles
     from motet.jobs.unmatched_leaves import find_unmatched
-    from motet.lint.unknown_names import UnknownNames
+    from motet.lint.ontology_rules import UnknownNames
 
     background = job.background, job.entailment
     names = UnknownNames(job.subscriptions, job.background) if args.engine == "spark" else None

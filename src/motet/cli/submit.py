@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from motet.cli import arguments, output
-from motet.model.errors import EngineError, UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import EngineError, UsageError, require_extra
 
 if TYPE_CHECKING:
     from motet.spark.submit import Submission

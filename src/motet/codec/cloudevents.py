@@ -25,7 +25,7 @@ from motet.codec.nquads import parse_lines
 from motet.codec.options import ABSOLUTE_IRI, DecodeOptions
 from motet.codec.rejections import Problem, rejection, truncate
 from motet.model import terms
-from motet.model.content import ATTRIBUTE
+from motet.model.batches import ATTRIBUTE
 from motet.model.errors import MotetError, UsageError
 from motet.model.times import parse_datetime
 

@@ -21,8 +21,7 @@ from motet.codec.blank_nodes import Triple
 from motet.codec.cloudevents import WRAPPER_TYPE, event_iri, interval_of
 from motet.codec.formats import Format, format_of_content_type
 from motet.model import terms
-from motet.model.batches import EventRow, event_rows
-from motet.model.content import ATTRIBUTE
+from motet.model.batches import ATTRIBUTE, EventRow, event_rows
 from motet.model.errors import UsageError
 from motet.model.times import format_datetime, parse_datetime
 

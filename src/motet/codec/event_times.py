@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from motet.codec.rejections import Problem
 from motet.model import terms
-from motet.model.content import ATTRIBUTE
+from motet.model.batches import ATTRIBUTE
 from motet.model.settings import TIME_PROPERTIES, TimeProperties
 from motet.model.times import END_OF_TIME, START_OF_TIME, UNITS, parse_datetime
 

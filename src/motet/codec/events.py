@@ -22,8 +22,7 @@ from motet.codec.identity import DERIVED, MINTED_IRI, RESERVED
 from motet.codec.options import DecodeOptions
 from motet.codec.rejections import Problem, conflict_problem, rejection, truncate
 from motet.model import terms
-from motet.model.batches import EVENTS, TIME, TRIPLE, event_rows
-from motet.model.content import content_digests
+from motet.model.batches import EVENTS, TIME, TRIPLE, content_digests, event_rows
 from motet.model.errors import DecodeError
 
 BATCH_QUADS = 64 * 1024

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from motet.codec.blank_nodes import Triple, canonical_labels
-from motet.model.content import ATTRIBUTE
+from motet.model.batches import ATTRIBUTE
 
 THIS = "<urn:motet:this>"  # the event's node in its content
 RESERVED = "urn:motet:"

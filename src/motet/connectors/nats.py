@@ -31,8 +31,7 @@ from motet.codec.options import decode_settings
 from motet.connectors.ingestion import DEFAULT_DOCUMENTS, DocumentOptions, IngestResult, OnCommit, ingest_decoded
 from motet.lake import Lake, Snapshot
 from motet.model.batches import notification_rows
-from motet.model.errors import EngineError, UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import EngineError, UsageError, require_extra
 from motet.model.notifications import Notification
 
 if TYPE_CHECKING:

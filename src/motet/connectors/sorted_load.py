@@ -24,8 +24,7 @@ import pyarrow.compute as pc
 from motet.codec.event_times import Int64s
 from motet.lake import Store
 from motet.lake.store import SCRATCH
-from motet.model.batches import EVENTS
-from motet.model.content import content_digests
+from motet.model.batches import EVENTS, content_digests
 
 COMMIT_EVENTS = 524_288  # in a commit, which is held in memory
 COMMIT_BYTES = 128 << 20

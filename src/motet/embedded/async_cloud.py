@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from motet.embedded.background import RdfData, TripleSet
 from motet.embedded.cloud import Cloud, PendingNotifications, SubscriptionState
-from motet.embedded.dispatcher import MAX_TRIES, RETRY_SECONDS, Listener
-from motet.embedded.notification_stream import NotificationStream
+from motet.embedded.dispatcher import MAX_TRIES, RETRY_SECONDS, Listener, NotificationStream
 from motet.embedded.publishing import EventTime
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.arguments import check_type
-from motet.model.errors import LakeError, UsageError
+from motet.model.errors import LakeError, UsageError, check_type
 from motet.model.notifications import Notification
 from motet.model.times import Instant
 

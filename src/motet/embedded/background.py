@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 
 from motet.codec.formats import format_of_content_type
 from motet.embedded.publishing import encode_text
-from motet.model.arguments import check_type
 from motet.model.batches import Triple
-from motet.model.errors import DecodeError, UsageError
+from motet.model.errors import DecodeError, UsageError, check_type
 from motet.ontology.axioms import owl_axioms
 from motet.ontology.load import parse_ontology
 

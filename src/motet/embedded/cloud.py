@@ -25,25 +25,23 @@ from motet.codec.row_mapping import MappingInput, RowMapping
 from motet.embedded.backend import InProcessBackend, PipelineBackend, ProcessAvailable
 from motet.embedded.background import Background
 from motet.embedded.delivery_loop import DeliveryLoop
-from motet.embedded.dispatcher import Listener, check_listener
-from motet.embedded.group_commit import GroupCommitter
-from motet.embedded.notification_stream import NotificationStream
+from motet.embedded.dispatcher import Listener, NotificationStream, check_listener
 from motet.embedded.publishing import (
     EventData,
     EventTime,
+    GroupCommitter,
     PublishCounts,
     decode_call,
     decode_call_rows,
     with_counts,
 )
 from motet.embedded.registration import Registrations, SubscriptionState
-from motet.jobs.heartbeat import Heartbeat
+from motet.jobs.upkeep import Heartbeat
 from motet.lake import AppendRequest, EventInput, Lake, Receipt, Snapshot
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
-from motet.model.arguments import check_type
 from motet.model.batches import TIME, Triple, notification_rows
-from motet.model.errors import UsageError
+from motet.model.errors import UsageError, check_type
 from motet.model.notifications import Notification
 from motet.model.records import Subscribe, Tick
 from motet.model.times import Instant, to_datetime, to_micros

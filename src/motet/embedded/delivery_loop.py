@@ -18,11 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet.embedded.backend import Backend, RecordBatch
-from motet.embedded.dispatcher import Consumption, Dispatcher
-from motet.embedded.notification_stream import NotificationStream
+from motet.embedded.dispatcher import Consumption, Dispatcher, NotificationStream
 from motet.embedded.worker import Poller, Worker
-from motet.jobs.heartbeat import Heartbeat
-from motet.jobs.zone_building import ZoneBuilding
+from motet.jobs.upkeep import Heartbeat, ZoneBuilding
 from motet.lake import Lake, PlacedRecords, Snapshot
 from motet.lake.progress import add_undelivered, cursor_name
 from motet.model.batches import NOTIFICATIONS, NotificationBatch, Records, notification_batch

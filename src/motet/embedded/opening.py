@@ -9,9 +9,8 @@ from typing import get_args
 
 from motet.codec.row_mapping import MappingInput
 from motet.lake import Clock, Lake, system_clock
-from motet.model.arguments import check_type
 from motet.model.batches import Triple
-from motet.model.errors import UsageError
+from motet.model.errors import UsageError, check_type
 from motet.model.settings import SettingArguments, setting_values
 from motet.model.times import to_micros
 from motet.ontology.load import Imports, load, read_catalogue

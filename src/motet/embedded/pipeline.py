@@ -9,18 +9,27 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+from typing import Self
 
 import pyarrow.compute as pc
 
-from motet.embedded.lake_stream import LakeStream
-from motet.jobs.process_lock import hold_lock
+from motet.embedded.backend import InProcessBackend
+from motet.embedded.delivery_loop import DeliveryLoop
 from motet.jobs.stream_progress import BatchProgress, LakeStatus, NotificationCounts, ProgressObserver, lake_status
+from motet.jobs.upkeep import Heartbeat
 from motet.lake import Lake, Snapshot
+from motet.lake.store import hold_lock
 
 POLL_SECONDS = 0.2
 PENDING_SECONDS = 1.0  # between two counts of what is pending, which cost as much as a batch
 LOCK = "pipeline/embedded.lock"
 TOTALS = ("batches", "records", "events", "late", "stamped", "notifications")
+
+
+# One lake; it is also what `motet notifications` runs before it reads the table
+
 
 log = logging.getLogger("motet")
 
@@ -115,3 +124,43 @@ def _counts(snapshot: Snapshot, first: int, stop: int) -> tuple[int, int, int]:
         counts[1] += records.column("late").true_count
         counts[2] += records.column("stamped").true_count
     return counts[0], counts[1], counts[2]
+
+
+class LakeStream:
+    """The notifications of one lake, computed and stored as records are appended."""
+
+    def __init__(self, lake: Lake, report: Callable[[str], object] = log.warning) -> None:
+        self.lake = lake
+        heartbeat = Heartbeat(lake, report=report)
+        self._loop = DeliveryLoop(lake, partial(InProcessBackend, lake), heartbeat, threaded=False)
+
+    @property
+    def processed_to(self) -> int:
+        """The offset up to which records are processed and their notifications stored."""
+        return self._loop.current_offset(self.lake.cached_snapshot())
+
+    def process(self) -> None:
+        """Compute and store the notifications of the records appended so far."""
+        self._loop.flush()
+
+    def follow(self) -> None:
+        """The same; if there are no new records, append a tick when the heartbeat of the lake is due."""
+        self._loop.follow()
+        self._loop.flush()
+
+    def pending(self) -> tuple[int, int | None]:
+        """The number of notifications that wait for the frontier, and the greatest instant they wait for."""
+        with self._loop.lock:
+            return self._loop.backend.pending()
+
+    def close(self) -> None:
+        """Store the state, so that the next process need not compute it again."""
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

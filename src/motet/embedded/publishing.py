@@ -1,10 +1,16 @@
-"""What a call of `publish` contains: its data as the bytes of a document, their events, and what is not counted."""
+"""What a call of `publish` contains: its data as the bytes of a document, their events, and what is not counted.
+
+Appends that arrive during a commit are committed together by the next one: a single publisher commits at once;
+concurrent publishers share one write to disk. Each gets the receipt that its events would have got in a commit of their
+own.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +22,13 @@ from uuid import uuid4
 
 from motet.codec.decode import Decoded, decode_bytes
 from motet.codec.events import NO_EVENTS, join_batches
-from motet.codec.format_guess import guess_format, guess_json_format
-from motet.codec.formats import Format, format_of_content_type
+from motet.codec.formats import Format, format_of_content_type, guess_format, guess_json_format
 from motet.codec.nquads import parse_small
 from motet.codec.options import DecodeOptions, DecodeSettings, Rest, decode_settings
 from motet.codec.row_mapping import RowMapping
-from motet.lake import EventInput, Receipt
-from motet.model.arguments import check_type, type_name
-from motet.model.errors import DecodeError, UsageError
+from motet.embedded.delivery_loop import RecentRecords
+from motet.lake import AppendRequest, EventInput, Lake, Receipt
+from motet.model.errors import DecodeError, UsageError, check_type, type_name
 from motet.model.settings import Settings, TimeProperties
 from motet.model.terms import XSD
 from motet.model.times import Instant, format_datetime, to_micros
@@ -31,6 +36,7 @@ from motet.model.times import Instant, format_datetime, to_micros
 if TYPE_CHECKING:
     import pyoxigraph
     import rdflib
+
 
 #: What `publish` takes: text or bytes of a document, JSON-LD as dictionaries, or a graph of rdflib or pyoxigraph.
 EventData: TypeAlias = (
@@ -263,3 +269,62 @@ class PublishCounts(Counter[str]):
             log.warning("%s (events: %s%s). %s", receipt, ids, others, advice)
             self._unreported = 0
             self._next_warning |= dict.fromkeys(receipt.not_counted, now + WARNING_SECONDS)
+
+
+# Group commit
+
+
+MAX_GROUP_EVENTS = 65_536  # of one commit
+
+
+class QueuedAppend:
+    """An append request and its result."""
+
+    def __init__(self, request: AppendRequest) -> None:
+        self.request = request
+        self.result: Receipt | BaseException | None = None  # None: not done yet
+
+
+class GroupCommitter:
+    """Appends to a lake; the records of every commit stay in memory, in log order."""
+
+    def __init__(self, lake: Lake, recent_records: RecentRecords) -> None:
+        self._lake = lake
+        self._recent_records = recent_records
+        self._queue: list[QueuedAppend] = []
+        self._queue_lock = threading.Lock()
+        self._commit_lock = threading.RLock()
+
+    def append(self, request: AppendRequest) -> Receipt:
+        """Append the events of a request; durable when it returns, if the lake is."""
+        append = QueuedAppend(request)
+        with self._queue_lock:
+            self._queue.append(append)
+        with self._commit_lock:
+            while append.result is None:  # the previous holder of the lock may have committed it
+                self._commit(self._next_group())
+        if isinstance(append.result, BaseException):
+            raise append.result
+        return append.result
+
+    def _next_group(self) -> list[QueuedAppend]:
+        """The oldest requests in the queue, up to the size of a commit."""
+        with self._queue_lock:
+            count = events = 0
+            while count < len(self._queue) and (count == 0 or events < MAX_GROUP_EVENTS):
+                events += len(self._queue[count].request.ids)
+                count += 1
+            group, self._queue = self._queue[:count], self._queue[count:]
+        return group
+
+    def _commit(self, group: list[QueuedAppend]) -> None:
+        try:
+            committed = self._lake.append_group([append.request for append in group])
+        except BaseException as failure:  # noqa: BLE001  (raised again in every waiting publisher)
+            for append in group:
+                append.result = failure
+            return
+        for append, receipt in zip(group, committed.receipts, strict=True):
+            append.result = receipt  # or the error that refuses this request alone
+        if committed.placed is not None:
+            self._recent_records.add(committed.placed)

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 import pyarrow as pa
 
 from motet import reference
-from motet.fuzz.case import Case, pack_cases, split_lines
+from motet.fuzz.case import Case, emission_lines, expected_lines, pack_cases, split_lines, without_offsets
 from motet.fuzz.documents import MINTED, documents
 from motet.fuzz.files import event_files, nquads
-from motet.fuzz.oracle import emission_lines, expected_lines, without_offsets
 from motet.fuzz.processor_engines import BucketsEngine, CaseLog, ProcessorEngine
 from motet.language.printer import to_text
 from motet.model.batches import RECORDS, notification_rows

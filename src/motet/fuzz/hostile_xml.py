@@ -15,8 +15,7 @@ from xml.parsers import expat
 from motet.codec.options import DecodeOptions
 from motet.codec.row_mapping import GENERIC, RowMapping
 from motet.codec.xml import decode_xml, render, xml_mapping
-from motet.model.batches import EventRow, event_rows
-from motet.model.content import content_digest
+from motet.model.batches import EventRow, content_digest, event_rows
 from motet.model.errors import UsageError
 from motet.model.xml_document import canonical_document, parse_stored_xml
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from motet import reference
-from motet.fuzz.case import Case
-from motet.fuzz.oracle import emission_lines
+from motet.fuzz.case import Case, emission_lines
 from motet.language.parse import parse
 from motet.language.printer import to_text
 from motet.model.batches import NotificationBatch, RecordRow, Records, Triple, notification_rows, record_batch

@@ -19,7 +19,7 @@ from motet.codec.row_mapping import RowMapping
 from motet.engine.runtime.processor import Processor
 from motet.jobs.subscription_files import existing_file, load_subscriptions
 from motet.language.syntax import Subscription, with_mappings
-from motet.lint.unknown_names import UnknownName, UnknownNames
+from motet.lint.ontology_rules import UnknownName, UnknownNames
 from motet.model.batches import (
     EventRow,
     Records,
@@ -39,7 +39,7 @@ from motet.ontology.load import Ontology
 
 if TYPE_CHECKING:
     from motet.model.notifications import Notification
-    from motet.provenance.composition import Compositions
+    from motet.provenance.text import Compositions
     from motet.reference import Record
     from motet.reference.log import Observe
 
@@ -184,7 +184,7 @@ def run_reference(job: BatchJob, sink: BinaryIO, on_rejected: OnRejected) -> Run
 
 def compose(job: BatchJob, on_rejected: OnRejected) -> tuple[Compositions, Counter[str]]:
     """The composition trees of the subscriptions over the events, and their numbers of notifications by name."""
-    from motet.provenance.composition import Compositions
+    from motet.provenance.text import Compositions
 
     compositions, files = Compositions(), EventFiles(job, on_rejected)
     notifications = _evaluate(job, files, compositions.observe, max_events=MAX_COMPOSED_EVENTS)

@@ -20,7 +20,7 @@ from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher
 from motet.language import syntax
 from motet.language.syntax import Event, Subscription
-from motet.lint.unknown_names import UnknownName, UnknownNames, similar_name
+from motet.lint.ontology_rules import UnknownName, UnknownNames, similar_name
 from motet.model.batches import EventRow, Records, Triple, event_rows
 from motet.model.terms import RDF_TYPE, iri
 from motet.ontology.entailment import Entailment, Reasoner

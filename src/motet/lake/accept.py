@@ -23,12 +23,13 @@ from motet.model.batches import (
     EventRow,
     RecordRow,
     Records,
+    content_digest,
+    content_digests,
     event_batch,
     event_rows,
     payload_column,
     record_batch,
 )
-from motet.model.content import content_digest, content_digests
 from motet.model.errors import ConflictError, DecodeError, UsageError
 from motet.model.records import EVENT, ControlRecord, Tick
 from motet.model.timeline import late_below, next_frontier, stamped_time

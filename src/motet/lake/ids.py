@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from motet.lake.segments import read_rows
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
-from motet.model.content import content_digests
+from motet.model.batches import content_digests
 from motet.model.errors import LakeError
 
 IdHashes = npt.NDArray[np.uint64]

@@ -21,8 +21,7 @@ from motet.lake.manifest import RECORD_FOLDERS, Commit, Manifest, catch_up, comm
 from motet.lake.segments import is_inline, new_name, read_rows, version_in, write_rows
 from motet.lake.snapshot import DataFile, Snapshot, describe_merged, describe_segment
 from motet.lake.store import SCRATCH, Store
-from motet.model.batches import NOTIFICATIONS, RECORDS
-from motet.model.content import content_digests
+from motet.model.batches import NOTIFICATIONS, RECORDS, content_digests
 from motet.model.control import ControlState
 from motet.model.errors import CorruptLakeError, LakeError
 from motet.model.records import BackgroundChange, SettingsChange, Tick, control_records

@@ -17,8 +17,7 @@ from datetime import timedelta
 from motet.language.motet_lexer import is_event_name, is_subscription_name
 from motet.language.parse import parse
 from motet.language.syntax import Context, Subscription
-from motet.model.arguments import check_type
-from motet.model.errors import UsageError
+from motet.model.errors import UsageError, check_type
 from motet.model.times import Instant, format_datetime, format_duration, to_micros
 from motet.sparql.tokens import Document, closing, tokenise
 

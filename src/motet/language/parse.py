@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from motet.language.check import check, check_names
 from motet.language.motet_lexer import is_subscription_name
 from motet.language.syntax import Subscription, with_mappings
-from motet.model.arguments import check_type
-from motet.model.errors import SubscriptionError, UsageError
+from motet.model.errors import SubscriptionError, UsageError, check_type
 from motet.sparql.tokens import Document
 
 if TYPE_CHECKING:

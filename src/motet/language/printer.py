@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from motet.language import syntax
-from motet.model.arguments import check_type
+from motet.model.errors import check_type
 from motet.model.times import format_datetime, format_duration
 from motet.sparql.tokens import Document, tokenise
 

@@ -16,9 +16,8 @@ from enum import Enum
 
 from motet.model.intervals import Relation
 from motet.model.terms import RDF_TYPE, iri
-from motet.sparql.algebra import EMPTY, Algebra, Bgp, Expr, Join, Triple
+from motet.sparql.algebra import EMPTY, Algebra, Bgp, Expr, Join, Triple, preceded
 from motet.sparql.parse_cache import parse_expression, parse_group, parse_template
-from motet.sparql.rewrite import preceded
 from motet.xmlql.blocks import Block, TemplateElement
 from motet.xmlql.parse import parse_block
 from motet.xmlql.parse import parse_template as parse_xml_template

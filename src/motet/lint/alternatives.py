@@ -32,7 +32,7 @@ from motet.model.terms import XSD, literal
 from motet.model.times import END_OF_TIME, START_OF_TIME, format_datetime
 from motet.plan.text import shorten
 from motet.sparql import algebra
-from motet.sparql.rewrite import elements
+from motet.sparql.algebra import elements
 from motet.sparql.scope import certainly_bound, mentioned, renamed
 from motet.sparql.write import expression_text
 

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from motet.language.syntax import Subscription
-from motet.lint import state_size, suspicious
+from motet.lint import suspicious
 from motet.lint.diagnostics import Diagnostic, LocatedDiagnostic
 from motet.lint.ontology_rules import OntologyRules
 from motet.lint.redundant import Subsumes, construct_cycles, redundant, same_class
@@ -79,7 +79,7 @@ def _diagnostics(subscription: Subscription, text: str, rules: OntologyRules | N
     if rules is not None:
         for event in subscription.events:
             yield from rules.diagnostics(event, text)
-    yield from state_size.state_size_diagnostics(subscription)
+    yield from suspicious.state_size_diagnostics(subscription)
     yield from suspicious.suspicious_diagnostics(subscription, possible.alternatives, text)
 
 

@@ -17,8 +17,8 @@ from motet.ontology import owl_names as v
 from motet.ontology.drawing import short_name
 from motet.ontology.load import Ontology
 from motet.sparql import algebra
+from motet.sparql.algebra import elements, peeled, required
 from motet.sparql.operators import CASTS
-from motet.sparql.rewrite import elements, peeled, required
 from motet.sparql.values import decode
 
 #: Elements: `IRI`, `LITERAL`, `ZONED`, or the IRI of a datatype.

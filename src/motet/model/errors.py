@@ -1,23 +1,13 @@
-"""Every error Motet raises.
+"""Every error Motet raises, and the checks of arguments and of installed extras.
 
-    MotetError                    an error that Motet raises on purpose
-    ├── UsageError                the request itself is wrong; nothing was done (exit status 2)
-    │   ├── SubscriptionError     a subscription's text, with line, column and a caret
-    │   └── MissingExtraError     an extra of the package is not installed (an ImportError, too)
-    ├── DecodeError               one event or one part of the input that is rejected
-    │   └── ConflictError         an event whose IRI was accepted before with other content
-    ├── LakeError                 a lake that cannot be read or written
-    │   └── CorruptLakeError      a lake whose files contradict each other
-    ├── EngineError               processing failed
-    │   └── JavaError             no Java runtime that Spark can use
-    ├── OverlayError              a node of the overlay that cannot be reached, or breaks the protocol
-    └── LimitError                input larger, deeper or slower than the limits allow
-
-An error names the thing it concerns and says what to do. The command line turns ``UsageError`` into exit status 2 and
-every other ``MotetError`` into 1.
+Each has a message that names the thing, and advice that says what to do. An error that users see is a `MotetError`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Literal
 
 
 class MotetError(Exception):
@@ -145,3 +135,68 @@ def _excerpt(line: str, column: int, width: int = 100) -> tuple[str, str]:
     first = max(0, column - 1 - width // 2) if len(line) > width else 0
     excerpt = "".join(" " if character.isspace() else character for character in line[first : first + width])
     return excerpt.rstrip(), " " * (column - 1 - first) + "^"
+
+
+# Types of arguments
+
+
+def check_type(name: str, value: object, *types: type | None) -> None:
+    """Raise UsageError unless an argument has one of these types; None stands for the value None.
+
+    >>> check_type("id", 5, str, None)
+    Traceback (most recent call last):
+    ...
+    motet.model.errors.UsageError: id is 5, of type int
+      Give str or None.
+    """
+    if any(value is None if kind is None else isinstance(value, kind) for kind in types):
+        return
+    expected = " or ".join("None" if kind is None else kind.__name__ for kind in types)
+    raise UsageError(f"{name} is {_shown(value)}, of type {type_name(value)}", advice=f"Give {expected}.")
+
+
+def type_name(value: object) -> str:
+    """The name of a type; of a list or tuple also those of its items.
+
+    >>> type_name([5, "a"])
+    'list of int, str'
+    """
+    items: Sequence[object] = value if isinstance(value, list | tuple) else ()
+    kinds = ", ".join(sorted({type(item).__qualname__ for item in items}))
+    return f"{type(value).__qualname__} of {kinds}" if kinds else type(value).__qualname__
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+# Extras of the package: what Spark, NATS, metrics, overlays and PNG pictures need
+
+
+Extra = Literal["spark", "metrics", "connect", "nats", "overlay", "pictures"]
+
+_MODULES: dict[Extra, tuple[str, ...]] = {
+    "spark": ("pyspark", "pandas", "prometheus_client"),
+    "metrics": ("prometheus_client",),
+    "connect": ("grpc",),
+    "nats": ("nats",),
+    "overlay": ("msgspec", "cryptography"),
+    "pictures": ("resvg_py",),
+}
+
+
+def require_extra(extra: Extra, feature: str, *, alternative: str = "") -> None:
+    """Raise MissingExtraError, which says what to install, unless the modules of an extra are installed.
+
+    ``alternative`` is what can be done without the extra, such as ``use --engine embedded``.
+    """
+    missing = [module for module in _MODULES[extra] if find_spec(module) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        install = f"Run: python -m pip install 'motet[{extra}]'"
+        raise MissingExtraError(
+            f"{feature} needs {', '.join(missing)}, which {are} not installed",
+            extra=extra,
+            advice=f"{install}, or {alternative}" if alternative else install,
+        )

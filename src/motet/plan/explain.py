@@ -1,24 +1,29 @@
-"""The explanation of a plan: as text for people and as JSON for programs.
+"""The explanation of a plan, as text for people and as JSON for programs: its nodes, their state, and the delay.
 
 The text shows each subscription as a tree of numbered nodes. A node that was displayed before is only named.
+
+The state of a node is bounded in event time, behind the frontier: older occurrences can no longer contribute to a
+result. In every context but unrestricted, occurrences also stay pending until the frontier has passed their end,
+because pairs are made in completion order. The delay is how long after its last event a notification comes: that of its
+pattern and the lateness of the lake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
-from motet.language.syntax import Construct
+from motet.language import syntax
+from motet.language.syntax import Construct, Context, Pattern, Subscription
+from motet.model.intervals import Relation
 from motet.model.settings import Settings
 from motet.model.times import format_duration
 from motet.ontology.entailment import Reasoner
 from motet.plan import text
-from motet.plan.delay import notified_after, notified_text
 from motet.plan.derivation_edges import derivation_edges
-from motet.plan.graph import Kind, Plan, PlanNode, Root
+from motet.plan.graph import ITERATION, LEFT_FIRST, PAIRING, Kind, Plan, PlanNode, Root, pair_bound
 from motet.plan.leaves import EVENT_VARIABLE, LeafPredicates
 from motet.plan.partitioning import Component, components
-from motet.plan.state import StateBound, state_bounds
 from motet.sparql.algebra import Bgp
 from motet.sparql.write import expression_text, group_text
 
@@ -247,3 +252,197 @@ def _component_json(explanation: Explanation, component: Component) -> dict[str,
         "stateless": component.is_stateless,
         "placement": explanation.placement(component),
     }
+
+
+# State
+
+
+@dataclass(frozen=True, slots=True)
+class StateBound:
+    """``what`` is kept for at most ``duration`` microseconds (None: forever), separately for each value of ``per``.
+
+    ``lag`` is the longest time from the end of an occurrence until it is final, apart from lateness.
+    """
+
+    what: str = ""
+    per: tuple[str, ...] = ()
+    duration: int | None = 0
+    lag: int = 0
+    gap: int | None = None  # a longer gap ends it earlier
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.what
+
+    def text(self, names: Mapping[str, str]) -> str:
+        """The state bound as text.
+
+        >>> StateBound("the open run", ("v1",), 300_000_000).text({"v1": "room"})
+        'the open run per ?room, for 5 min'
+        """
+        if self.is_empty:
+            return "nothing"
+        key = "".join(f" ?{names.get(variable, variable)}" for variable in self.per)
+        return f"{self.what}{' per' + key if key else ''}, {self._duration_text()}"
+
+    def _duration_text(self) -> str:
+        if self.gap is not None:
+            limit = "without a limit" if self.duration is None else f"at most {format_duration(self.duration)}"
+            return f"until a gap of {format_duration(self.gap)}, {limit}"
+        return "forever" if self.duration is None else f"for {format_duration(self.duration)}"
+
+
+def state_bounds(plan: Plan) -> tuple[StateBound, ...]:
+    """The state bound of every node, by id.
+
+    >>> from motet.language.parse import parse
+    >>> from motet.plan.builder import build_plan
+    >>> text = "SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a BEFORE b WITHIN 5 s CONTEXT chronicle"
+    >>> state_bounds(build_plan(parse(text)))[2].text({})
+    'open occurrences of the left side, for 5 s'
+    """
+    bounds: list[StateBound] = []
+    for node in plan.nodes:
+        bounds.append(_state_bound(plan, node, [bounds[edge.child] for edge in node.children]))
+    return tuple(bounds)
+
+
+def _state_bound(plan: Plan, node: PlanNode, children: list[StateBound]) -> StateBound:
+    lag = max((child.lag for child in children), default=0)
+    if node.kind in PAIRING:
+        return _pairing(node, lag)
+    if node.kind in ITERATION:
+        return _iteration(node, lag)
+    return _windowed(plan, node, children, lag)
+
+
+def _windowed(plan: Plan, node: PlanNode, children: list[StateBound], lag: int) -> StateBound:
+    window = node.operator.window or 0
+    match node.kind:
+        case Kind.XOR:
+            return StateBound("occurrences of both sides", node.joined_variables, window + lag, window + lag)
+        case Kind.UNLESS:
+            lag = max(children[0].lag, window + children[1].lag)
+            return StateBound(
+                "pending occurrences and the occurrences that contradict them", node.joined_variables, lag, lag
+            )
+        case Kind.WITHOUT:
+            duration = _longer(pair_bound(node, plan.nodes), lag)
+            return StateBound("occurrences of the right side", node.joined_variables, duration, lag)
+        case Kind.NO:
+            return StateBound("start points and the occurrences of the operand", (), window + lag, lag)
+    return StateBound(lag=lag)
+
+
+def _pairing(node: PlanNode, lag: int) -> StateBound:
+    duration = _longer(node.bound, lag)
+    match node.context:
+        case Context.UNRESTRICTED:  # results are final before the frontier passes them, so either side may be first
+            return StateBound("every occurrence of both sides", node.joined_variables, duration, lag)
+        case Context.RECENT:
+            return StateBound(
+                f"the latest occurrence of {_sides(node, 'each side')}", node.joined_variables, duration, lag
+            )
+    return StateBound(f"open occurrences of {_sides(node, 'both sides')}", node.joined_variables, duration, lag)
+
+
+def _sides(node: PlanNode, both: str) -> str:
+    relation = node.operator.relation
+    if relation is None or relation is Relation.EQUALS:
+        return both
+    return "the left side" if relation in LEFT_FIRST else "the right side"
+
+
+def _iteration(node: PlanNode, lag: int) -> StateBound:
+    gap = node.operator.gap
+    if node.kind is Kind.RUN:
+        tail = _shorter(gap, node.bound) or 0
+        return StateBound("the open run", node.variables, _longer(node.bound, lag), tail + lag, gap)
+    missing = (node.operator.count or 1) - 1
+    if not missing:
+        return StateBound(lag=lag)
+    sliding = node.context in (Context.UNRESTRICTED, Context.RECENT)
+    what = f"the last {missing}" if sliding else f"up to {missing} counted"
+    duration = _shorter(node.bound, None if gap is None else gap * missing)
+    return StateBound(what, node.variables, _longer(duration, lag), lag)
+
+
+def _longer(duration: int | None, lag: int) -> int | None:
+    return None if duration is None else duration + lag
+
+
+def _shorter(first: int | None, second: int | None) -> int | None:
+    durations = [duration for duration in (first, second) if duration is not None]
+    return min(durations, default=None)
+
+
+# Delay
+
+
+def notified_after(subscription: Subscription, lateness: int | None) -> int | None:
+    """The longest time, in microseconds, from the last event until the frontier makes an occurrence final.
+
+    It is that of a log whose events come one after another and move the frontier. None: only a tick makes it final.
+
+    >>> from motet.language.parse import parse
+    >>> [s] = parse("SUBSCRIPTION s EVENT a : <urn:C> EVENT b : <urn:D> WHEN a UNLESS b WITHIN 5 s")
+    >>> notified_after(s, 2_000_000)
+    7000000
+    """
+    if is_immediate(subscription.pattern, subscription.context):
+        return 0
+    return None if lateness is None else delay(subscription.pattern) + lateness
+
+
+def notified_text(subscription: Subscription, lateness: int | None) -> str:
+    """The same as a sentence."""
+    after = notified_after(subscription, lateness)
+    if after == 0:
+        return "notified at once, with its last event"
+    own = delay(subscription.pattern)
+    if after is None:
+        return f"notified when a tick has passed its last event{f' by {format_duration(own)}' if own else ''}"
+    parts = [f"{format_duration(own)} of the pattern"] if own else []
+    parts += [f"{format_duration(lateness)} lateness"] if lateness else []
+    return f"notified {format_duration(after)} after its last event: {' and '.join(parts)}"
+
+
+def is_immediate(pattern: Pattern, context: Context) -> bool:
+    """Whether occurrences are final at once (language page, section 11)."""
+    match pattern:
+        case syntax.Leaf():
+            return True
+        case syntax.Within(operand) | syntax.Filter(operand):
+            return is_immediate(operand, context)
+        case syntax.Or(left, right):
+            return is_immediate(left, context) and is_immediate(right, context)
+        case syntax.And(left, right) | syntax.Timed(left=left, right=right) | syntax.Alongside(left, right):
+            is_free = context is Context.UNRESTRICTED
+            return is_free and is_immediate(left, context) and is_immediate(right, context)
+    return False
+
+
+def delay(pattern: Pattern) -> int:  # noqa: PLR0911  (a table)
+    """How far after its last event the frontier must have passed before an occurrence is final.
+
+    It is the lag of the pattern, and for NO the time it takes as well: its last event is its start point.
+    """
+    match pattern:
+        case syntax.Xor(left, right, window):
+            return max(delay(left), delay(right)) + window
+        case syntax.Unless(operand, absent, window):
+            return max(delay(operand), delay(absent) + window)
+        case syntax.No(operand, window):
+            return delay(operand) + window
+        case syntax.Run(operand, gap):
+            return delay(operand) + gap
+        case syntax.Without(operand, absent):
+            return max(delay(operand), delay(absent))
+        case syntax.Within(operand) | syntax.Filter(operand) | syntax.Times(operand):
+            return delay(operand)
+        case (
+            syntax.And(left, right) | syntax.Or(left, right) | syntax.Alongside(left, right)
+            | syntax.Timed(left=left, right=right)
+        ):  # fmt: skip
+            return max(delay(left), delay(right))
+    return 0

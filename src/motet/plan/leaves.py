@@ -19,7 +19,7 @@ from motet.language.syntax import Event
 from motet.model.terms import RDF_TYPE, XSD, iri, is_iri, literal, literal_parts
 from motet.model.times import parse_datetime
 from motet.sparql import algebra
-from motet.sparql.rewrite import elements, filtered, grouped, peeled, required
+from motet.sparql.algebra import elements, filtered, grouped, peeled, required
 from motet.sparql.scope import certainly_bound, in_scope, renamed, variables_in_order
 from motet.sparql.write import group_text
 from motet.xmlql.blocks import Block, renamed_block

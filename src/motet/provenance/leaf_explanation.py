@@ -23,11 +23,10 @@ from motet.reference.log import VisibleEvent
 from motet.reference.occurrences import SortedBindings, project
 from motet.reference.sparql import Triple
 from motet.sparql import algebra as sparql
-from motet.sparql.algebra import Algebra, Expr, variable_name
+from motet.sparql.algebra import Algebra, Expr, elements, filtered, grouped, peeled, variable_name
 from motet.sparql.basic_patterns import compile_bgp
+from motet.sparql.dataset import Graph
 from motet.sparql.evaluate import compile_group
-from motet.sparql.graph import Graph
-from motet.sparql.rewrite import elements, filtered, grouped, peeled
 from motet.sparql.scope import has_exists, mentioned
 from motet.sparql.write import expression_text, group_text
 from motet.xmlql.blocks import Block, ElementPattern

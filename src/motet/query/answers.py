@@ -13,8 +13,8 @@ from motet.model.terms import to_oxigraph
 from motet.model.values import python_value
 from motet.query.results import plain_text, write_answer
 from motet.sparql.basic_patterns import Row
-from motet.sparql.graph import Graph, Triple
-from motet.sparql.query import Answer, SolutionSequence
+from motet.sparql.dataset import Graph, Triple
+from motet.sparql.evaluate import Answer, SolutionSequence
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from motet.query.sql_engine import SqlEngine
 from motet.sparql import algebra
 from motet.sparql.algebra import Query
 from motet.sparql.dataset import Dataset
-from motet.sparql.query import Answer
+from motet.sparql.evaluate import Answer
 from motet.sparql.sql.compile import CompiledQuery
 from motet.sparql.sql.evaluation import FUNCTIONS
 from motet.sparql.sql.paths import recursive_closure

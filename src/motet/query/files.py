@@ -13,8 +13,7 @@ from pathlib import Path
 from motet.codec.compression import file_chunks, read_whole
 from motet.codec.formats import Format, format_of_path
 from motet.model.errors import DecodeError, MotetError, UsageError
-from motet.sparql.dataset import Dataset
-from motet.sparql.graph import Triple
+from motet.sparql.dataset import Dataset, Triple
 
 MAX_FILE_BYTES = 1 << 30  # of one file after decompression; the dataset is in memory
 

@@ -24,10 +24,9 @@ from motet.lake.zones import event_files, may_hold, quad_zones
 from motet.model.intervals import Interval
 from motet.model.terms import XSD, iri
 from motet.query.history import BACKGROUND, EVENTS, NOTIFICATIONS, RESERVED_GRAPHS, SUBSCRIPTIONS, EventGraph, History
-from motet.query.scan_selects import kinds_in_ranges, no_rows, other_rows, scan_rows, table_rows
+from motet.query.quad_tables import kinds_in_ranges, no_rows, other_rows, scan_rows, table_rows
 from motet.sparql.algebra import DatasetClause
-from motet.sparql.dataset import INTERVAL_END, INTERVAL_START
-from motet.sparql.graph import Triple
+from motet.sparql.dataset import INTERVAL_END, INTERVAL_START, Triple
 from motet.sparql.sql import nodes
 from motet.sparql.sql.nodes import Node, column
 from motet.sparql.sql.scan import QuadScan

@@ -16,9 +16,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from motet.model.errors import UsageError
 from motet.model.terms import from_json, iri_value, is_iri, literal, literal_parts, to_json, to_oxigraph
-from motet.sparql.graph import Graph, Triple
+from motet.sparql.dataset import Graph, Triple
+from motet.sparql.evaluate import Answer, SolutionSequence
 from motet.sparql.parse_triples import TripleParser
-from motet.sparql.query import Answer, SolutionSequence
 from motet.sparql.tokens import Document, Token, tokenise
 
 _SRX = "http://www.w3.org/2005/sparql-results#"

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from motet.sparql import algebra
 from motet.sparql.basic_patterns import Row
-from motet.sparql.graph import Triple
-from motet.sparql.query import Answer, answer_from_rows
+from motet.sparql.dataset import Triple
+from motet.sparql.evaluate import Answer, answer_from_rows
 from motet.sparql.sql.compile import CompiledQuery, compile_query
 from motet.sparql.sql.dialects import DialectName
 from motet.sparql.sql.relation import RelationCompiler

@@ -22,7 +22,7 @@ from motet.model.times import UNITS, format_datetime, parse_datetime
 from motet.query.duckdb_engine import lake_connection
 from motet.query.lake_query import QueryOptions, open_history
 from motet.query.limits import QueryLimits
-from motet.sparql.graph import Graph
+from motet.sparql.dataset import Graph
 from motet.sparql.parse import read_query
 
 PRODUCTS = 666

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from motet.model.extras import require_extra
+from motet.model.errors import require_extra
 
 __all__ = [
     "detect", "detect_end", "detect_pandas", "ingest", "ingest_batch", "notifications", "query", "stored_notifications",
@@ -16,12 +16,12 @@ __all__ = [
 
 _MODULES = {
     "detect": "frames.detect",
-    "detect_end": "frames.end",
+    "detect_end": "frames.detect",
     "detect_pandas": "frames.pandas_frames",
     "ingest": "ingestion",
     "ingest_batch": "ingestion",
     "notifications": "tables",
-    "query": "lake_query",
+    "query": "query_engine",
     "stored_notifications": "tables",
 }
 

@@ -1,7 +1,7 @@
 """Class weights from the log of a lake and its active subscriptions.
 
 An event counts for the most specific classes that the ontology infers for it, a subscription for the classes of its
-EVENTs. Tasks close and count events; only counts are collected. ``motet.ontology.weights`` says what weights are for.
+EVENTs. Tasks close and count events; only counts are collected. ``motet.ontology.topics`` says what weights are for.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from motet.ontology.entailment import Entailment, Reasoner
 from motet.ontology.hierarchy import Hierarchy, classify
 from motet.ontology.load import Ontology
 from motet.ontology.owl_names import TYPE, Triple
-from motet.ontology.topics import most_specific
-from motet.ontology.weights import WeightedTree, class_weights, weighted_tree
+from motet.ontology.topics import WeightedTree, class_weights, most_specific, weighted_tree
 from motet.spark.tables import read_lake
 
 CLASS_COUNTS = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("count", pa.int64(), nullable=False)])

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from motet.model.errors import EngineError, UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import EngineError, UsageError, require_extra
 from motet.spark.java import Java, find_java
 from motet.spark.workers import DAEMON_MODULE, filter_worker_output
 

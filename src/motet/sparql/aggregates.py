@@ -17,9 +17,8 @@ from collections.abc import Callable, Sequence
 from motet.model.terms import literal_parts
 from motet.sparql.functions import MAX_RESULT
 from motet.sparql.operators import arithmetic
-from motet.sparql.ordering import order_key
 from motet.sparql.temporal import SCALE
-from motet.sparql.values import NUMERIC_RANK, ExpressionError, Value, decode, number, string
+from motet.sparql.values import NUMERIC_RANK, ExpressionError, Value, decode, number, order_key, string
 
 Column = Sequence[str | None]
 

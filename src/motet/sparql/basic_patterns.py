@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from motet.model.errors import LimitError
 from motet.sparql import algebra
-from motet.sparql.graph import Graph
+from motet.sparql.dataset import Graph
 
 Row = dict[str, str]
 Step = Callable[[Graph, list[Row]], list[Row]]

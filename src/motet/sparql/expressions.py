@@ -14,9 +14,8 @@ from motet.model.errors import UsageError
 from motet.model.intervals import Interval
 from motet.model.terms import XSD, literal_parts
 from motet.sparql import algebra
-from motet.sparql.dataset import Dataset, DatasetGraph
+from motet.sparql.dataset import Dataset, DatasetGraph, Graph
 from motet.sparql.functions import CHANGING, FUNCTIONS, RELATIONS
-from motet.sparql.graph import Graph
 from motet.sparql.operators import CASTS, arithmetic, compare, equal, sign
 from motet.sparql.regex import RegexError, translate
 from motet.sparql.values import (

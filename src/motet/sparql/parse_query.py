@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from motet.sparql import algebra
+from motet.sparql.algebra import join
 from motet.sparql.parse_patterns import PatternParser
 from motet.sparql.prologue import Prologue, is_valid_iri
-from motet.sparql.rewrite import join
 from motet.sparql.scope import in_scope, operands, renamed, variables_in_order
-from motet.sparql.token_reader import IRI_KINDS
-from motet.sparql.tokens import Document, Token
+from motet.sparql.tokens import IRI_KINDS, Document, Token
 
 _UPDATES = frozenset(["INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH"])
 _UPDATE_ADVICE = (

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from motet.model.terms import RDF, RDF_TYPE, XSD, iri, literal
 from motet.sparql import algebra
-from motet.sparql.token_reader import NUMBER_KINDS, Expand, TokenReader
-from motet.sparql.tokens import Document, Token, has_surrogates, string_value
+from motet.sparql.tokens import NUMBER_KINDS, Document, Expand, Token, TokenReader, has_surrogates, string_value
 
 _FIRST, _REST, _NIL = f"<{RDF}first>", f"<{RDF}rest>", f"<{RDF}nil>"
 

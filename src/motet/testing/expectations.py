@@ -1,7 +1,7 @@
 """Runs subscriptions over events in a lake of its own, and compares the notifications with those that are expected.
 
 A difference is an AssertionError that lists what is missing and what is unexpected, and says by why-not what kept the
-other events from contributing.
+other events from contributing. `FakeClock` is the clock of tests that depend on time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,17 +18,16 @@ from motet.embedded.cloud import Cloud
 from motet.embedded.opening import load_background, open_lake
 from motet.lake import Snapshot
 from motet.language.syntax import Subscription
-from motet.model.arguments import check_type
-from motet.model.errors import UsageError
+from motet.model.errors import UsageError, check_type
 from motet.model.notifications import Notification
 from motet.model.records import EVENT
-from motet.model.settings import SettingArguments
+from motet.model.settings import SettingArguments, parse_setting_duration
 from motet.model.times import Instant, to_datetime, to_micros
-from motet.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from motet.embedded.opening import Files
     from motet.embedded.publishing import EventData
+
 
 MAX_EXPLAINED = 5  # events whose why-not is in a difference
 _QUADS = {"Quad", "Triple"}
@@ -261,3 +260,36 @@ def _text(
     parts = [subscription or "", str(dict(bindings)), f"of {', '.join(events)}" if events else ""]
     parts += [f"{name} {time.isoformat()}" for name, time in times.items()]
     return " ".join(part for part in parts if part)
+
+
+# The clock
+
+
+class FakeClock:
+    """The ``clock`` of `motet.open` in a test.
+
+    >>> clock = FakeClock("2026-11-15T10:00:00Z")
+    >>> clock.advance("5 min")
+    >>> clock().isoformat()
+    '2026-11-15T10:05:00+00:00'
+    """
+
+    def __init__(self, now: Instant = "2000-01-01T00:00:00Z") -> None:
+        self._micros = to_micros(now)
+
+    def __call__(self) -> datetime:
+        return to_datetime(self._micros)
+
+    def set(self, now: Instant) -> None:
+        """Set the clock to an instant, perhaps an earlier one."""
+        self._micros = to_micros(now)
+
+    def advance(self, duration: str | timedelta) -> None:
+        """Move the clock by a duration: a text such as ``"10 s"``, or a `timedelta`."""
+        if isinstance(duration, timedelta):
+            self._micros += duration // timedelta(microseconds=1)
+            return
+        micros = parse_setting_duration(duration, "none") if isinstance(duration, str) else None
+        if micros is None:
+            raise UsageError(f"{duration!r} is not a duration", advice="Write '10 s', or give a timedelta.")
+        self._micros += micros

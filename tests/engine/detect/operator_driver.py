@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import (
+from motet.engine.detect.dictionary import Dictionary
+from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.operator import Frontier, IncrementalOperator, OperatorEnv
+from motet.engine.detect.table_kernels import (
     EMISSION_OFFSET,
     END,
     FIRST_OFFSET,
@@ -18,10 +21,6 @@ from motet.engine.detect.columns import (
     START,
     VALUES,
 )
-from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.frontier import Frontier
-from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.operator import IncrementalOperator, OperatorEnv
 from motet.model.timeline import NO_FRONTIER, clamp_frontier
 from motet.plan.graph import Edge
 

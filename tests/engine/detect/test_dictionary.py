@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import EVENT_BIT, UNBOUND, VALUES
 from motet.engine.detect.dictionary import Dictionary, EventIris, Terms
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.table_kernels import EVENT_BIT, UNBOUND, VALUES
 from motet.engine.match.string_column import string_column
 
 

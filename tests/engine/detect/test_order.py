@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.engine.detect.operator_driver import Driver, Row, point
 
-from motet.engine.detect.columns import END, START
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import Sides, break_ties, completion_order
 from motet.engine.detect.stateless import OrOperator
+from motet.engine.detect.table_kernels import END, START
 from motet.jit.compiled import Ints
 from motet.plan.graph import Kind, Operator, PlanNode
 

@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.engine.detect.columns import VALUES
-from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.table_kernels import gather_columns, is_time_ordered, key_ids, merge_events
+from motet.engine.detect.operator import Frontier
+from motet.engine.detect.table_kernels import VALUES, gather_columns, is_time_ordered, key_ids, merge_events
 from motet.jit.compiled import Ints
 from motet.model.timeline import NO_FRONTIER
 

@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 
 from motet.engine.match.leaf import LeafQuery
-from motet.engine.match.single_events import single_event_leaf
+from motet.engine.runtime.active_plan import single_event_leaf
 from motet.language.parse import parse
 from motet.model.batches import EVENTS, Triple
 from motet.model.errors import SubscriptionError

@@ -17,7 +17,7 @@ from tests.ontology.random_ontologies import defined, fact, merging, owl_axiom, 
 from motet.engine.match.closure import ClosedBackground, ReferencedTerms, events_needing_closure
 from motet.engine.match.index import LeafIndex
 from motet.engine.match.matcher import Matcher
-from motet.engine.match.single_events import single_event_matcher
+from motet.engine.runtime.active_plan import single_event_matcher
 from motet.language.parse import parse
 from motet.model.batches import Records, Triple
 from motet.model.notifications import Notification

@@ -20,8 +20,8 @@ from tests.engine.match.random_leaves import (
 from motet.engine.match.closure import ClosedBackground
 from motet.engine.match.leaf import LeafBindings, LeafQuery
 from motet.engine.match.matcher import Matcher, MatcherRegistry
-from motet.engine.match.single_events import single_event_matcher
 from motet.engine.match.verifier import Verifier
+from motet.engine.runtime.active_plan import single_event_matcher
 from motet.language.parse import parse
 from motet.model.batches import EventRow, Records, Triple, event_rows
 from motet.model.notifications import Notification

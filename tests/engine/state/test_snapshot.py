@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import LogProcessor
 
-from motet.engine.detect.columns import NO_OFFSET
 from motet.engine.detect.occurrences import Occurrences, member_array
+from motet.engine.detect.table_kernels import NO_OFFSET
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.format import VERSION
 from motet.engine.state.rows import EventContent, StateRows, canonical_rows, concatenate_rows, with_common_terms

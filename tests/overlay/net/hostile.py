@@ -47,8 +47,20 @@ from motet.overlay.net.frames import (
 from motet.overlay.net.node_directory import NodeSettings
 from motet.overlay.net.overlay_kinds import KINDS
 from motet.overlay.protocol.identifiers import Contact, identifier_of
-from motet.overlay.protocol.messages import MESSAGE_TYPES, PeerMessage, check_sender, field_types
-from motet.overlay.protocol.node import CancelTimer, Expired, Input, Received, Send, SetTimer, Started, Timer
+from motet.overlay.protocol.node import (
+    MESSAGE_TYPES,
+    CancelTimer,
+    Expired,
+    Input,
+    PeerMessage,
+    Received,
+    Send,
+    SetTimer,
+    Started,
+    Timer,
+    check_sender,
+    field_types,
+)
 from motet.overlay.protocol.pastry_messages import JoinRing
 
 LIMITS = NetworkLimits(max_frame_bytes=2**16)

@@ -11,7 +11,7 @@ from motet.overlay.net.certificates import CertificateAuthority, Credentials, lo
 from motet.overlay.net.connection import bind, bound_address
 from motet.overlay.net.frames import NetworkLimits
 from motet.overlay.net.transport import Operate, Transport
-from motet.overlay.protocol.messages import PeerMessage, peer_message
+from motet.overlay.protocol.node import PeerMessage, peer_message
 
 PATIENCE = 20.0  # seconds until a test fails: never reached on a working machine
 

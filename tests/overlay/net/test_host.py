@@ -20,8 +20,7 @@ from motet.overlay.net.frames import OperatorAnswer, decode_value, encode_value
 from motet.overlay.net.host import NodeHost, decode_record, encode_links, encode_record, parse_links
 from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 from motet.overlay.protocol.identifiers import Contact, identifier_of
-from motet.overlay.protocol.messages import PeerMessage, peer_message
-from motet.overlay.protocol.node import Command, NodeProtocol, Outcome, PeerNode, Timer
+from motet.overlay.protocol.node import Command, NodeProtocol, Outcome, PeerMessage, PeerNode, Timer, peer_message
 from motet.overlay.protocol.pastry_messages import Departure
 from motet.overlay.sim.network import Network, UniformLatency
 

@@ -24,9 +24,21 @@ from motet.overlay.protocol.can_messages import (
     ZoneRequest,
 )
 from motet.overlay.protocol.can_requests import can_node
-from motet.overlay.protocol.messages import PeerMessage, from_fields, to_fields
-from motet.overlay.protocol.node import SECOND, Effect, Expired, Input, PeerNode, Persist, Received, Send, Started
-from motet.overlay.protocol.reliable_link import NumberedMessage
+from motet.overlay.protocol.node import (
+    SECOND,
+    Effect,
+    Expired,
+    Input,
+    PeerMessage,
+    PeerNode,
+    Persist,
+    Received,
+    Send,
+    Started,
+    from_fields,
+    to_fields,
+)
+from motet.overlay.protocol.requests import NumberedMessage
 from motet.overlay.protocol.zones import LOWER, UPPER, Space, Zone, region_of
 from motet.overlay.sim.can_networks import SimulatedCan
 

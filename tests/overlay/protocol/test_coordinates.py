@@ -18,7 +18,7 @@ from motet.overlay.protocol.coordinates import (
     is_text,
     value_range,
 )
-from motet.sparql.ordering import order_key
+from motet.sparql.values import order_key
 
 ALPHABETS = (Alphabet(), Alphabet("a", "b"), Alphabet("a", "c"), Alphabet(" ", "~"), Alphabet("\u4e00", "\u9fff"))
 alphabets = st.sampled_from(ALPHABETS)

@@ -6,8 +6,14 @@ from tests.overlay.rings import assert_ring_is_right, joined_ring
 from motet.overlay.protocol.identifiers import identifier_of
 from motet.overlay.protocol.node import SECOND, Outcome
 from motet.overlay.protocol.pastry import Pastry
-from motet.overlay.protocol.pastry_messages import LookupAnswered, Resumed, Suspended
-from motet.overlay.protocol.pastry_states import TRANSITIONS, PastryInput, PastryState
+from motet.overlay.protocol.pastry_messages import (
+    TRANSITIONS,
+    LookupAnswered,
+    PastryInput,
+    PastryState,
+    Resumed,
+    Suspended,
+)
 from motet.overlay.sim.network import GeographicLatency, Network
 from motet.overlay.sim.rings import SimulatedRing
 

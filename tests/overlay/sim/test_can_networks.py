@@ -13,8 +13,7 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.node import SECOND
 from motet.overlay.protocol.zones import Space, region_of
-from motet.overlay.sim.can_invariants import ValueLedger
-from motet.overlay.sim.can_networks import SimulatedCan
+from motet.overlay.sim.can_networks import SimulatedCan, ValueLedger
 from motet.overlay.sim.scenario import CAN, Scenario, ScenarioStep
 from motet.overlay.sim.scenario_run import make_run, run_seed
 

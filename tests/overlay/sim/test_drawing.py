@@ -134,7 +134,7 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path, name: str, 
 
 def test_a_png_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """SVG needs nothing."""
-    monkeypatch.setattr("motet.model.extras.find_spec", lambda module: None)
+    monkeypatch.setattr("motet.model.errors.find_spec", lambda module: None)
     check_picture(tmp_path / "ring.svg")
     with pytest.raises(MissingExtraError, match="a PNG picture needs resvg_py") as raised:
         check_picture(tmp_path / "ring.png")

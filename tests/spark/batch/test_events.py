@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+import pickle
+import random
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Row, SparkSession
 from tests.builders import RESULT_TIME, datetime, event_nquads
 
 from motet.codec.decode import decode_file
+from motet.codec.events import Decoded
+from motet.codec.formats import Format
 from motet.codec.options import Limits
-from motet.codec.splits import FileSplit
 from motet.model.batches import event_rows
 from motet.model.terms import literal
-from motet.spark.batch.events import MAX_SPLIT_BYTES, MIN_SPLIT_BYTES, add_outcome, read_events, split_files
+from motet.spark.batch.events import (
+    MAX_SPLIT_BYTES,
+    MIN_SPLIT_BYTES,
+    FileSplit,
+    add_outcome,
+    decode_split,
+    read_events,
+    split_file,
+    split_files,
+)
 
 MANY_PARTS = Limits(max_document_bytes=1)
 
@@ -111,3 +124,49 @@ def test_splits_are_sized_to_the_cores(
         file.truncate(megabytes * 2**20)
     split_files([path], cores)
     assert asked == [size]
+
+
+SMALL = Limits(max_document_bytes=1000)
+
+
+def content(batches: list[Decoded]) -> tuple[list[object], list[object]]:
+    events = pa.Table.from_batches([decoded.events for decoded in batches]).to_pylist()
+    return events, [error.to_json() for decoded in batches for error in decoded.rejected]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("seed", range(4))
+def test_splits_cover_the_file(tmp_path: Path, seed: int, end: str) -> None:
+    """The splits give the events, lines and rejections of the whole file, in its order."""
+    rng = random.Random(seed)
+    lines = []
+    for event in range(300):
+        lines += [f'<urn:s> <urn:p> "{i}" <urn:e{event}> .' for i in range(rng.randint(1, 20))]
+        lines += ["garbage"] if rng.random() < 0.02 else []
+    path = tmp_path / "events.nq"
+    path.write_bytes((end.join(lines) + end).encode())
+    splits = split_file(str(path), target_bytes=5000, limits=SMALL)
+    assert len(splits) > 10
+    decoded = [batch for split in pickle.loads(pickle.dumps(splits)) for batch in decode_split(split, limits=SMALL)]  # noqa: S301  (just written)
+    assert content(decoded) == content(list(decode_file(str(path), limits=SMALL)))
+
+
+def test_an_event_is_never_split(tmp_path: Path) -> None:
+    """A file that is one event is one split, however small the target."""
+    path = tmp_path / "events.nq"
+    path.write_text("".join(f'<urn:s> <urn:p> "{i}" <urn:e> .\n' for i in range(1000)))
+    assert split_file(str(path), target_bytes=100, limits=SMALL) == [
+        FileSplit(str(path), Format.N_QUADS, 0, path.stat().st_size, 1)
+    ]
+
+
+@pytest.mark.parametrize("name", ["small.nq", "events.trig"])
+def test_other_files_are_one_split(tmp_path: Path, name: str) -> None:
+    """A small file, or one in another format, is one split."""
+    path = tmp_path / name
+    path.write_text(
+        "<urn:e> { <urn:s> <urn:p> <urn:o> }" if name.endswith("trig") else "<urn:s> <urn:p> <urn:o> <urn:e> ."
+    )
+    [split] = split_file(str(path), target_bytes=10)
+    assert (split.start, split.stop) == (0, None)
+    assert [decoded.events.column("id").to_pylist() for decoded in decode_split(split)] == [["urn:e"]]

@@ -16,10 +16,9 @@ from pyspark.sql import SparkSession
 
 from motet.demo import building
 from motet.engine.runtime.partitions import PartitionedRun
-from motet.fuzz.case import Case
+from motet.fuzz.case import Case, expected_lines
 from motet.fuzz.cases import nth_case
 from motet.fuzz.files import EX
-from motet.fuzz.oracle import expected_lines
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.jobs.replay import ReplayControls
 from motet.jobs.run import load_job, run_embedded

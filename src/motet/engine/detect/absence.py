@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect.absence_kernels import find_contradicted, hash_rows
-from motet.engine.detect.columns import (
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
+from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, StateTables
+from motet.engine.detect.table_kernels import (
     EMISSION_OFFSET,
     END,
     FIRST_OFFSET,
@@ -24,8 +26,6 @@ from motet.engine.detect.columns import (
     START,
     VALUES,
 )
-from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
-from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, StateTables
 from motet.jit.compiled import Ints
 from motet.model.timeline import END_FRONTIER, NO_FRONTIER
 from motet.model.times import END_OF_TIME

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import END, START, UNBOUND
-from motet.engine.detect.table_kernels import hash_row
+from motet.engine.detect.table_kernels import END, START, UNBOUND, hash_row
 from motet.jit.compiled import Hashes, Ints, compiled, inlined
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from motet.codec.blank_nodes import canonical_labels
 from motet.codec.xml import lift_derived
-from motet.engine.detect.columns import UNBOUND
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.table_kernels import UNBOUND
 from motet.jit.compiled import Ints
 from motet.language.syntax import Template, XmlTemplate
 from motet.model.batches import RECORDS, TIME, Triple

@@ -16,15 +16,13 @@ from heapq import heappop, heappush
 import numpy as np
 
 from motet.engine.detect.absence import NegationOperator, NoOperator, XorOperator
-from motet.engine.detect.columns import FIRST_OFFSET
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.distinct import Deduplicator
-from motet.engine.detect.frontier import Frontier
 from motet.engine.detect.iteration import RunOperator, TimesOperator
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table
-from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv
+from motet.engine.detect.operator import NO_TIMER, Deduplicator, Frontier, IncrementalOperator, OperatorEnv
 from motet.engine.detect.pairing import PairingOperator
 from motet.engine.detect.stateless import FilterOperator, OrOperator, WithinOperator
+from motet.engine.detect.table_kernels import FIRST_OFFSET
 from motet.jit.compiled import Ints
 from motet.plan.finality import lag, may_duplicate
 from motet.plan.graph import PAIRING, Edge, Kind, PlanNode, Start, pair_bound

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.detect.columns import EVENT_BIT
 from motet.engine.detect.occurrences import Occurrences, all_values, map_values
-from motet.engine.detect.table_kernels import assign_term_ids, concatenate_terms
+from motet.engine.detect.table_kernels import EVENT_BIT, assign_term_ids, concatenate_terms
 from motet.engine.match.string_column import Scalar, StringColumn, hash_slots, string_column
 from motet.jit.compiled import Ints
 from motet.model.batches import TRIPLE, payload_column

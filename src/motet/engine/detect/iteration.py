@@ -11,13 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, START, VALUES
-from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.iteration_kernels import extendable, maximal_runs, sliding_windows, tumbling_groups
 from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
-from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, StateTables
+from motet.engine.detect.operator import NO_TIMER, Deduplicator, IncrementalOperator, OperatorEnv, StateTables
 from motet.engine.detect.order import completion_order
-from motet.engine.detect.table_kernels import first_equal, merge_groups
+from motet.engine.detect.table_kernels import EMISSION_OFFSET, END, START, VALUES, first_equal, merge_groups
 from motet.jit.compiled import Ints
 from motet.language.syntax import Context
 from motet.plan.graph import PlanNode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import END, START, VALUES
+from motet.engine.detect.table_kernels import END, START, VALUES
 from motet.jit.compiled import Ints, compiled, inlined
 
 

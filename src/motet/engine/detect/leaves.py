@@ -11,11 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, EVENT_BIT, FIRST_OFFSET, START, UNBOUND, VALUES
 from motet.engine.detect.construct import member_times, times_term
 from motet.engine.detect.dictionary import Dictionary, delivered_triples
 from motet.engine.detect.occurrences import Occurrences, concatenate, member_array
-from motet.engine.detect.table_kernels import leaf_columns, plain_terms
+from motet.engine.detect.table_kernels import (
+    EMISSION_OFFSET,
+    END,
+    EVENT_BIT,
+    FIRST_OFFSET,
+    START,
+    UNBOUND,
+    VALUES,
+    leaf_columns,
+    plain_terms,
+)
 from motet.engine.match import index
 from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import EncodedBatch, MatcherRegistry, SegmentMatches, Solutions, VerifiedSolutions

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import UNBOUND, VALUES, Members
-from motet.engine.detect.table_kernels import take_rows
+from motet.engine.detect.table_kernels import UNBOUND, VALUES, Members, take_rows
 from motet.jit.compiled import Ints
 
 

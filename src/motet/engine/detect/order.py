@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.columns import END, START, UNBOUND
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.table_kernels import is_time_ordered
+from motet.engine.detect.table_kernels import END, START, UNBOUND, is_time_ordered
 from motet.jit.compiled import Ints
 
 Sides = npt.NDArray[np.bool_]  # true for the right side

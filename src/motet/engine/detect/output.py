@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET
-from motet.engine.detect.distinct import Deduplicator, are_distinct
 from motet.engine.detect.occurrences import Occurrences
-from motet.engine.detect.operator import OperatorEnv
+from motet.engine.detect.operator import Deduplicator, OperatorEnv, are_distinct
+from motet.engine.detect.table_kernels import EMISSION_OFFSET, END, FIRST_OFFSET
 from motet.language.scope import delivered_names
 from motet.language.syntax import Select
 from motet.plan.graph import PlanNode, Root

@@ -15,7 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from motet.engine.detect import pairing_kernels as kernels
-from motet.engine.detect.columns import (
+from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
+from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, RowCondition, StateTables
+from motet.engine.detect.order import break_ties
+from motet.engine.detect.pairing_kernels import PairRows, PairTest, SideRange
+from motet.engine.detect.table_kernels import (
     EMISSION_OFFSET,
     END,
     FIRST_OFFSET,
@@ -25,12 +29,6 @@ from motet.engine.detect.columns import (
     UNBOUND,
     VALUES,
     Members,
-)
-from motet.engine.detect.occurrences import Occurrences, concatenate, empty_table, member_array
-from motet.engine.detect.operator import NO_TIMER, IncrementalOperator, OperatorEnv, RowCondition, StateTables
-from motet.engine.detect.order import break_ties
-from motet.engine.detect.pairing_kernels import PairRows, PairTest, SideRange
-from motet.engine.detect.table_kernels import (
     gather_columns,
     is_time_ordered,
     key_ids,

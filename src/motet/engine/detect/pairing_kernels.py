@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from motet.engine.detect.columns import UNBOUND
+from motet.engine.detect.table_kernels import UNBOUND
 from motet.jit.compiled import Bools, Ints, UInts, allocating, compiled, inlined
 
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE = range(5)

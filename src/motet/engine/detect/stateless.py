@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from motet.engine.detect.columns import END, START, VALUES
 from motet.engine.detect.occurrences import Occurrences, concatenate
 from motet.engine.detect.operator import IncrementalOperator, OperatorEnv, RowCondition
+from motet.engine.detect.table_kernels import END, START, VALUES
 from motet.plan.graph import PlanNode
 
 

@@ -25,7 +25,7 @@ from motet.model.errors import LimitError
 from motet.model.terms import RDF_TYPE, iri, iri_value, is_iri
 from motet.ontology.consequences import ConsequenceBound, Consequences
 from motet.ontology.entailment import INFERRED_PER_TRIPLE, Entailment, Reasoner
-from motet.sparql.graph import Graph
+from motet.sparql.dataset import Graph
 
 
 @dataclass(frozen=True)

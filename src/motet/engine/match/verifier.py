@@ -19,11 +19,10 @@ from motet.model.errors import LimitError
 from motet.model.terms import XSD, iri, literal
 from motet.model.times import format_datetime
 from motet.model.xml_document import parse_stored_xml
-from motet.sparql.algebra import EMPTY, Extend, Variable
+from motet.sparql.algebra import EMPTY, Extend, Variable, preceded
+from motet.sparql.dataset import Graph
 from motet.sparql.evaluate import compile_group
 from motet.sparql.expressions import test
-from motet.sparql.graph import Graph
-from motet.sparql.rewrite import preceded
 from motet.xmlql.blocks import ElementPattern
 from motet.xmlql.evaluate import Evaluation
 from motet.xmlql.evaluate import solutions as block_solutions

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from motet.engine.detect.leaves import LeafMatcher
 from motet.engine.detect.output import SubscriberGroup
+from motet.engine.match.leaf import LeafQuery
 from motet.engine.match.matcher import Matcher, MatcherRegistry
-from motet.engine.match.single_events import single_event_leaf
 from motet.engine.runtime.active_subscription import ActiveSubscription
-from motet.engine.runtime.derivations import ActiveDerivations
 from motet.engine.runtime.processor_state import ProcessorState, SharedPlan
-from motet.plan.builder import NodeReferences
+from motet.language import syntax
+from motet.language.scope import leaf_variables
+from motet.language.syntax import Construct, Subscription
+from motet.model import batches
+from motet.model.errors import EngineError
+from motet.ontology.entailment import Reasoner
+from motet.plan.builder import NodeReferences, PlanBuilder
+from motet.plan.derivation_edges import DerivationGraph, Required, required_triples, template_triples
 from motet.plan.finality import node_lags
 from motet.plan.graph import PlanNode
+from motet.plan.leaves import normalise
 
 
 class RootSubscribers:
@@ -107,3 +114,165 @@ class ActivePlan:
         nodes = self.derivations.run_order(set(self._references))
         order = nodes if self.derivations.has_edges else ()
         state.detector.set_order(order, node_lags(nodes, self.derivations.leaf_lag))
+
+
+# Single-event subscriptions
+
+
+def single_event_leaf(subscription: syntax.Subscription) -> LeafQuery:
+    """The leaf of a single-event subscription; other subscriptions are refused.
+
+    >>> from motet.language.parse import parse
+    >>> leaf = single_event_leaf(parse("SUBSCRIPTION s EVENT a DURING ?t ?u WHEN a WITHIN 5 s")[0])
+    >>> leaf.variables, leaf.max_length
+    (('a', 't', 'u'), 5000000)
+    """
+    if isinstance(subscription.delivery, syntax.Construct):
+        raise _refusal(subscription, "derives events (CONSTRUCT)")
+    max_length: int | None = None
+    conditions: list[syntax.Expression] = []
+    pattern: syntax.Pattern = subscription.pattern
+    while isinstance(pattern, syntax.Within | syntax.Filter):
+        match pattern:
+            case syntax.Within(_, bound):
+                max_length = bound if max_length is None else min(bound, max_length)
+            case syntax.Filter(_, condition):
+                conditions.insert(0, condition)
+        pattern = pattern.operand
+    if not isinstance(pattern, syntax.Leaf):
+        raise _refusal(subscription, f"combines events ({type(pattern).__name__.upper()})")
+    event = subscription.event(pattern.name)
+    with_triples = isinstance(subscription.delivery, syntax.Events)
+    variables = _delivered(subscription, event)
+    return LeafQuery(subscription.name, event, variables, max_length, tuple(conditions), with_triples)
+
+
+def single_event_matcher(
+    subscriptions: Iterable[syntax.Subscription],
+    background: frozenset[batches.Triple] = frozenset(),
+    entailment: str | None = None,
+) -> Matcher:
+    """The matcher of single-event subscriptions."""
+    return Matcher(tuple(map(single_event_leaf, subscriptions)), background, entailment)
+
+
+def _delivered(subscription: syntax.Subscription, event: syntax.Event) -> tuple[str, ...]:
+    match subscription.delivery:
+        case syntax.Select(None):
+            return tuple(sorted(leaf_variables(event)))
+        case syntax.Select(tuple(variables)):
+            return tuple(sorted(leaf_variables(event) & frozenset(variables)))
+    return ()
+
+
+def _refusal(subscription: syntax.Subscription, problem: str) -> EngineError:
+    return EngineError(
+        f"subscription {subscription.name!r} {problem}",
+        advice="Run it on a Processor: a matcher takes single-event subscriptions only.",
+    )
+
+
+# Derivation edges: the run order they require, and the lags of the leaves they feed
+
+
+class ActiveDerivations:
+    """Edges are computed only while a CONSTRUCT subscription is active."""
+
+    def __init__(self, builder: PlanBuilder) -> None:
+        self._builder = builder
+        self._edges = DerivationGraph()
+        self._upstream_nodes: dict[int, set[int]] = {}  # by leaf: the root nodes whose derived events feed it
+
+    @property
+    def has_edges(self) -> bool:
+        return any(self._edges.edges.values())
+
+    def downstream(self, name: str, clause: int) -> Mapping[str, Sequence[int]]:
+        """The subscriptions that the derived events of a clause feed, with the leaves that these match.
+
+        Leaves are node ids; those of a single-event subscription are indexes of its EVENTs.
+        """
+        return dict(sorted(self._edges.edges[name, clause].items()))
+
+    def linked_names(self) -> set[str]:
+        """The subscriptions at either end of an edge."""
+        return {name for edge in self._edges.pairs() for name in edge}
+
+    def update(
+        self,
+        added: Collection[ActiveSubscription],
+        removed: Iterable[ActiveSubscription],
+        active: Mapping[str, ActiveSubscription],
+        reasoner: Reasoner | None,
+    ) -> bool:
+        """Add and remove subscriptions, so that the active ones are left; returns whether any edge has changed.
+
+        A cycle is a UsageError that names its subscriptions.
+        """
+        changes = [self._edges.remove(each.subscription.name) for each in removed]
+        if not self._edges.required:
+            added = active.values() if any(each.templates for each in added) else ()
+        changes += [self._add(each, reasoner) for each in added]
+        if not self._edges.templates:
+            self._edges = DerivationGraph()
+        if any(changes):
+            self._edges.refuse_cycles()
+            self._upstream_nodes = self._find_upstream_nodes(active)
+        return any(changes)
+
+    def _add(self, active: ActiveSubscription, reasoner: Reasoner | None) -> bool:
+        assert reasoner is not None, "the first subscription fixes it"
+        subscription, leaves = active.subscription, self._builder.leaves
+        if active.root is None:
+            return self._edges.add(subscription.name, (), _required_by_events(subscription))
+        nodes = (self._builder.nodes[node_id] for node_id in self._builder.reachable([active.root]))
+        by_node = {node.id: leaves[node.operator.leaf_id] for node in nodes if node.operator.leaf_id is not None}
+        required = {node_id: required_triples(leaf.predicates) for node_id, leaf in by_node.items()}
+        return self._edges.add(subscription.name, template_triples(subscription, reasoner), required)
+
+    def _find_upstream_nodes(self, active: Mapping[str, ActiveSubscription]) -> dict[int, set[int]]:
+        upstream_nodes: dict[int, set[int]] = {}
+        for (upstream, _), downstream in self._edges.edges.items():
+            root = active[upstream].root
+            assert root is not None, "a CONSTRUCT subscription is composite"
+            for name, leaves in downstream.items():
+                for leaf in leaves if active[name].root else ():
+                    upstream_nodes.setdefault(leaf, set()).add(root.node)
+        return upstream_nodes
+
+    def refuse_cycles(self, subscriptions: Iterable[Subscription], reasoner: Reasoner) -> None:
+        """Refuse subscriptions whose derived events would feed each other in a cycle, with the active ones."""
+        new = {subscription.name: subscription for subscription in subscriptions}
+        if not self._edges.templates and not any(isinstance(each.delivery, Construct) for each in new.values()):
+            return
+        edges = self._edges.copy()
+        for name in new:
+            edges.remove(name)
+        for name, subscription in new.items():
+            edges.add(name, template_triples(subscription, reasoner), _required_by_events(subscription))
+        edges.refuse_cycles()
+
+    def run_order(self, node_ids: set[int]) -> list[PlanNode]:
+        """Nodes after their operands, and leaves after the nodes whose derived events feed them."""
+        order: dict[int, PlanNode] = {}
+        nodes = self._builder.nodes
+
+        def visit(node_id: int) -> None:
+            if node_id not in order:
+                operands = [edge.child for edge in nodes[node_id].children]
+                for earlier in [*operands, *sorted(self._upstream_nodes.get(node_id, ()))]:
+                    visit(earlier)
+                order[node_id] = nodes[node_id]
+
+        for node_id in sorted(node_ids):
+            visit(node_id)
+        return list(order.values())
+
+    def leaf_lag(self, leaf: PlanNode, lags: Mapping[int, int]) -> int:
+        """The lag of a leaf: the longest of the nodes whose derived events feed it."""
+        return max((lags[root] for root in self._upstream_nodes.get(leaf.id, ())), default=0)
+
+
+def _required_by_events(subscription: Subscription) -> dict[int, Required]:
+    """The required triples of each EVENT, by its index."""
+    return {index: required_triples(normalise(event)[0]) for index, event in enumerate(subscription.events)}

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from motet.engine.detect.columns import FIRST_OFFSET, START
 from motet.engine.detect.construct import ConstructTemplates
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.output import RootOutput
+from motet.engine.detect.table_kernels import FIRST_OFFSET, START
 from motet.language.parse import parse_stored
 from motet.language.printer import to_text
 from motet.language.syntax import Events, Subscription, xml_mappings

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, FIRST_OFFSET, START
 from motet.engine.detect.construct import ConstructedEvent, derived_records
 from motet.engine.detect.detector import add_occurrences
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.table_kernels import EMISSION_OFFSET, END, FIRST_OFFSET, START
 from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription, BackfillView
 from motet.engine.runtime.emission import NotificationBuilder, emit_solutions

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from motet.engine.detect.columns import EMISSION_OFFSET, END, START, UNBOUND, VALUES
 from motet.engine.detect.construct import ConstructedEvent, template_solutions
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.detect.order import string_ranks
 from motet.engine.detect.output import OutputBatch, single_output
+from motet.engine.detect.table_kernels import EMISSION_OFFSET, END, START, UNBOUND, VALUES
 from motet.engine.match.index import SegmentLeaves
 from motet.engine.match.matcher import SegmentMatches, Solutions, VerifiedSolutions
 from motet.engine.match.string_column import string_array, take_rows

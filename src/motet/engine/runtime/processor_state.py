@@ -1,4 +1,8 @@
-"""The state of a dataflow, the plan and dictionary it shares with its backfills, and both as a state snapshot."""
+"""The state of a dataflow, the plan and dictionary it shares with its backfills, and both as a state snapshot.
+
+The tables of a snapshot are sorted so that equal states are equal bytes, or come from several buckets. The open rows of
+a pairing operator and the counted members of an iteration have to be in completion order; other tables in any order.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from motet.engine.detect.detector import Detector
+import numpy as np
+import pyarrow as pa
+
+from motet.engine.detect.detector import Detector, OperatorNode
 from motet.engine.detect.dictionary import Dictionary
-from motet.engine.detect.distinct import Deduplicator
 from motet.engine.detect.occurrences import Occurrences
+from motet.engine.detect.operator import Deduplicator
+from motet.engine.detect.order import Sides, break_ties
+from motet.engine.detect.table_kernels import END, START
 from motet.engine.match.closure import closed_background
 from motet.engine.runtime.active_subscription import ActiveSubscription, from_snapshot_entry, snapshot_entry
 from motet.engine.state.format import state_error
-from motet.engine.state.restore import fill_dictionary, restore_order, state_rows
-from motet.engine.state.rows import canonical_rows
+from motet.engine.state.rows import EventContent, StateRows, canonical_rows
 from motet.engine.state.snapshot import StateSnapshot, table_name
-from motet.model.batches import Triple
+from motet.jit.compiled import Ints
+from motet.language.syntax import Context
+from motet.model.batches import RECORDS, Triple
 from motet.model.control import ControlState
 from motet.model.settings import Settings
 from motet.model.timeline import NO_FRONTIER
 from motet.ontology.entailment import Reasoner
 from motet.plan.builder import PlanBuilder
-from motet.plan.graph import Root
+from motet.plan.graph import PAIRING, Kind, Root, variable_index
 from motet.plan.partitioning import BucketLayout
 
 Digests = Mapping[int, str]  # by node
@@ -330,3 +340,63 @@ def restored_subscriptions(snapshot: StateSnapshot) -> Iterator[ActiveSubscripti
         active = from_snapshot_entry(name, entry)
         active.consumed_derived = dict(consumed.get(name, {}))
         yield active
+
+
+# Rows of a snapshot
+
+
+_FIELDS = ("subject", "predicate", "object")
+_SIDES = {"open left": 0, "open right": 1}
+
+
+def state_rows(tables: Mapping[str, Occurrences], dictionary: Dictionary) -> StateRows:
+    """Tables with the strings of a dictionary, not yet canonical."""
+    offsets, iris, triples = dictionary.events.table()
+    graphs = [None] * len(offsets) if triples is None else triples.to_pylist()
+    events = {
+        offset: EventContent(iri, None if graph is None else tuple(tuple(map(triple.get, _FIELDS)) for triple in graph))
+        for offset, iri, graph in zip(offsets.tolist(), iris.to_pylist(), graphs, strict=True)
+    }
+    return StateRows(dictionary.terms.strings().to_pylist(), events, tables)
+
+
+def fill_dictionary(dictionary: Dictionary, rows: StateRows, *, with_triples: bool) -> None:
+    """Add the strings of a snapshot's rows to an empty dictionary."""
+    dictionary.terms.ids(pa.array(rows.terms, pa.string()))
+    for has_triples in (False, True):  # apart, so that the triples of an event can still be added
+        dictionary.events.with_triples = has_triples
+        events = {offset: event for offset, event in rows.events.items() if (event.triples is not None) is has_triples}
+        graphs = [
+            [dict(zip(_FIELDS, triple, strict=True)) for triple in event.triples or ()] for event in events.values()
+        ]
+        iris = pa.array([event.id for event in events.values()], pa.string())
+        dictionary.events.add(np.fromiter(events, np.int64), iris, pa.array(graphs, RECORDS.field("triples").type))
+    dictionary.events.with_triples = with_triples
+    dictionary.reset_threshold()
+
+
+def restore_order(operator_node: OperatorNode, name: str, table: Occurrences, dictionary: Dictionary) -> Occurrences:
+    """A table of a node in the order that its operator relies on."""
+    node = operator_node.node
+    if node.context is Context.UNRESTRICTED and node.kind in PAIRING:
+        return table  # it pairs in any order
+    if node.kind in PAIRING and name in _SIDES:
+        side = _SIDES[name]
+        variables = [variable_index(variable) for variable in node.order[side]] if node.order else []
+        projected = table.project(operator_node.variable_maps[side])
+        return table.take(_completion_order(table, projected, dictionary, variables))
+    if node.kind is Kind.TIMES and name == "counted":
+        counted = table.take(_completion_order(table, table, dictionary, []))
+        return counted.take(np.lexsort([np.arange(len(counted)), *counted.values.T]))
+    return table
+
+
+def _completion_order(table: Occurrences, projected: Occurrences, dictionary: Dictionary, variables: list[int]) -> Ints:
+    """The rows of a table in completion order; ``projected`` has the variables that are compared."""
+    start, end = table.columns[START], table.columns[END]
+
+    def take_tied(rows: Ints) -> tuple[Occurrences, Sides]:
+        return projected.take(rows), np.zeros(len(rows), np.bool_)
+
+    order = np.lexsort([start, end])
+    return break_ties(order, start, end, take_tied, dictionary, (variables, variables)).rows

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from motet.engine.detect.columns import EVENT_BIT, VALUES
 from motet.engine.detect.occurrences import Occurrences, all_values, concatenate, empty_table, map_values, member_array
+from motet.engine.detect.table_kernels import EVENT_BIT, VALUES
 from motet.engine.state.format import StateReader, StateWriter
 from motet.jit.compiled import Ints
 from motet.model.batches import Triple

@@ -17,8 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from motet.model.errors import OverlayError, UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import OverlayError, UsageError, require_extra
 from motet.overlay.net.node_directory import write_atomically
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from motet.model.errors import DecodeError, LimitError
-from motet.overlay.protocol.messages import PeerMessage, from_fields, to_fields
+from motet.overlay.protocol.node import PeerMessage, from_fields, to_fields
 
 PROTOCOL_VERSION = 1
 LENGTH_BYTES = 4

@@ -24,13 +24,13 @@ from motet.overlay.net.connection import Connection, bind
 from motet.overlay.net.frames import NetworkLimits, OperatorAnswer, OperatorRequest, decode_value, encode_value
 from motet.overlay.net.node_directory import NodeDirectory, NodeSettings
 from motet.overlay.net.transport import Transport
-from motet.overlay.protocol.messages import PeerMessage, check_sender, field_types, from_field, to_field
 from motet.overlay.protocol.node import (
     CancelTimer,
     Command,
     Expired,
     Input,
     Outcome,
+    PeerMessage,
     PeerNode,
     Persist,
     Received,
@@ -38,6 +38,10 @@ from motet.overlay.protocol.node import (
     SetTimer,
     Started,
     Timer,
+    check_sender,
+    field_types,
+    from_field,
+    to_field,
 )
 from motet.overlay.sim.network import GeographicLatency, Network, UniformLatency
 

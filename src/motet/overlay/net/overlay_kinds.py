@@ -16,8 +16,7 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_requests import can_node
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.identifiers import format_identifier, identifier_of
-from motet.overlay.protocol.messages import from_field, to_field
-from motet.overlay.protocol.node import PeerNode
+from motet.overlay.protocol.node import PeerNode, from_field, to_field
 from motet.overlay.protocol.pastry import Pastry
 from motet.overlay.protocol.pastry_messages import Joined, JoinRing, LeaveRing, Left
 from motet.overlay.protocol.scribe import Scribe

@@ -30,7 +30,7 @@ from motet.overlay.protocol.node import SECOND, Outcome
 from motet.overlay.protocol.scribe_messages import PublishTopic, SubscribeTopic, TopicDelivered, UnsubscribeTopic
 from motet.overlay.protocol.value_messages import FetchValue, StoreValue, ValueFailed, ValueFetched, ValueStored
 from motet.overlay.protocol.zones import Region, Space, region_of
-from motet.overlay.sim.can_invariants import (
+from motet.overlay.sim.can_networks import (
     PeerView,
     ValueLedger,
     can_violations,

@@ -43,7 +43,7 @@ from motet.overlay.net.frames import (
     decode_message,
     encode_message,
 )
-from motet.overlay.protocol.messages import PeerMessage
+from motet.overlay.protocol.node import PeerMessage
 
 log = logging.getLogger("motet.overlay")
 

@@ -38,9 +38,8 @@ from motet.overlay.protocol.can_messages import (
 )
 from motet.overlay.protocol.can_neighbourhood import CanSettings, Neighbour
 from motet.overlay.protocol.coordinates import CanPoint
-from motet.overlay.protocol.messages import from_fields
-from motet.overlay.protocol.node import Timer
-from motet.overlay.protocol.reliable_link import ReliableLink
+from motet.overlay.protocol.node import Timer, from_fields
+from motet.overlay.protocol.requests import ReliableLink
 from motet.overlay.protocol.zones import Space, Zone
 
 

@@ -25,9 +25,8 @@ from motet.overlay.protocol.can_messages import (
 )
 from motet.overlay.protocol.can_neighbourhood import CanSettings, Neighbour, Neighbourhood, Vacancy
 from motet.overlay.protocol.coordinates import CanPoint
-from motet.overlay.protocol.messages import to_fields
-from motet.overlay.protocol.node import SECOND, NodeProtocol
-from motet.overlay.protocol.reliable_link import MAX_SENDERS, ReliableLink
+from motet.overlay.protocol.node import SECOND, NodeProtocol, to_fields
+from motet.overlay.protocol.requests import MAX_SENDERS, ReliableLink
 from motet.overlay.protocol.zones import Space, Zone, open_faces
 
 NEW, JOINING, MEMBER, SUSPENDED, LEAVING, LEFT = "new", "joining", "member", "suspended", "leaving", "left"

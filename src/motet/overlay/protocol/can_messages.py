@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple, TypeVar
 
 from motet.overlay.protocol.coordinates import CanPoint, CoordinateRange, is_text
-from motet.overlay.protocol.messages import PeerMessage, peer_message
-from motet.overlay.protocol.node import Command, Outcome
+from motet.overlay.protocol.node import Command, Outcome, PeerMessage, peer_message
 from motet.overlay.protocol.zones import Region, Space, Zone
 
 MAX_CLAIMS = 256  # of one peer

@@ -41,7 +41,7 @@ from motet.overlay.protocol.can_neighbourhood import CanSettings
 from motet.overlay.protocol.can_storage import CanStorage
 from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.node import MILLISECOND, SECOND, NodeProtocol, PeerNode, Timer
-from motet.overlay.protocol.reliable_link import ReliableLink
+from motet.overlay.protocol.requests import ReliableLink
 from motet.overlay.protocol.zones import Region, Space, Zone, broadcast_children, entry_point, region_of
 
 PUT, REMOVE, GET, SEARCH, DELIVER = "put", "remove", "get", "search", "deliver"

@@ -27,7 +27,7 @@ from motet.overlay.protocol.can_messages import (
 )
 from motet.overlay.protocol.coordinates import CanPoint
 from motet.overlay.protocol.node import NodeProtocol
-from motet.overlay.protocol.reliable_link import ReliableLink
+from motet.overlay.protocol.requests import ReliableLink
 from motet.overlay.protocol.zones import Region, Zone, region_contains
 
 MAX_RETURNS = 64  # entries that are put at an owner further away at the same time

@@ -14,18 +14,19 @@ from itertools import islice
 from typing import Any
 
 from motet.overlay.protocol.identifiers import MASK, Contact, common_digits, jitter
-from motet.overlay.protocol.messages import PeerMessage
 from motet.overlay.protocol.neighbours import LeafSet, RoutingTable
-from motet.overlay.protocol.node import SECOND, NodeProtocol
+from motet.overlay.protocol.node import SECOND, NodeProtocol, PeerMessage
 from motet.overlay.protocol.pastry_messages import (
+    TRANSITIONS,
     Departure,
     DepartureReply,
     LeafProbe,
     LeafReply,
+    PastryInput,
+    PastryState,
     TableProbe,
     TableReply,
 )
-from motet.overlay.protocol.pastry_states import TRANSITIONS, PastryInput, PastryState
 from motet.overlay.protocol.requests import PendingRequest, Requests, RoundTrips
 
 TICK = 4 * SECOND

@@ -15,8 +15,7 @@ from typing import Any
 
 from motet.overlay.protocol.identifiers import Contact, closeness, common_digits, format_identifier
 from motet.overlay.protocol.membership import Membership
-from motet.overlay.protocol.messages import PeerMessage
-from motet.overlay.protocol.node import SECOND, Timer
+from motet.overlay.protocol.node import SECOND, PeerMessage, Timer
 from motet.overlay.protocol.pastry_messages import (
     Acknowledgement,
     Delivered,
@@ -30,12 +29,13 @@ from motet.overlay.protocol.pastry_messages import (
     Lookup,
     LookupAnswered,
     LookupFailed,
+    PastryInput,
+    PastryState,
     Resumed,
     RingAnswer,
     RingQuery,
     Suspended,
 )
-from motet.overlay.protocol.pastry_states import PastryInput, PastryState
 from motet.overlay.protocol.requests import PendingRequest
 
 JOIN_TIMEOUT = 6 * SECOND

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from motet.model.errors import UsageError
 from motet.overlay.protocol.identifiers import Contact, closeness, jitter
-from motet.overlay.protocol.messages import PeerMessage
-from motet.overlay.protocol.node import SECOND, NodeProtocol, Timer
+from motet.overlay.protocol.node import SECOND, NodeProtocol, PeerMessage, Timer
 from motet.overlay.protocol.pastry import Pastry, RingApplication
 from motet.overlay.protocol.pastry_messages import RingAnswer
 from motet.overlay.protocol.requests import Requests

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from motet.overlay.protocol.identifiers import Contact
-from motet.overlay.protocol.messages import PeerMessage, peer_message
-from motet.overlay.protocol.node import Command, Outcome
+from motet.overlay.protocol.node import Command, Outcome, PeerMessage, peer_message
 
 
 @peer_message

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from motet.overlay.protocol.identifiers import Contact, identifier_of
-from motet.overlay.protocol.messages import PeerMessage, peer_message
-from motet.overlay.protocol.node import Command, Outcome
+from motet.overlay.protocol.node import Command, Outcome, PeerMessage, peer_message
 
 
 class Holding(NamedTuple):

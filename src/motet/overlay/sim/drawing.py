@@ -11,8 +11,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
-from motet.model.errors import UsageError
-from motet.model.extras import require_extra
+from motet.model.errors import UsageError, require_extra
 from motet.overlay.protocol.identifiers import SPACE
 from motet.overlay.protocol.zones import Space, Zone
 

@@ -25,8 +25,8 @@ from motet.overlay.protocol.pastry_messages import (
     Left,
     Lookup,
     LookupAnswered,
+    PastryState,
 )
-from motet.overlay.protocol.pastry_states import PastryState
 from motet.overlay.sim.network import GeographicLatency, Network
 from motet.overlay.sim.simulator import Simulator
 

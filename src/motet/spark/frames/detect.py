@@ -1,20 +1,36 @@
-"""``motet.spark.detect``: finds the matches of a pattern over the rows of a DataFrame, batch or streaming."""
+"""``motet.spark.detect`` and ``detect_end``: the matches of a pattern over a DataFrame, batch or streaming.
+
+A stream decides an absence when its watermark has passed it, and the watermark stays behind the newest row. When no
+further row comes, the last absences are in the state of the stream: ``detect_end`` ends time for them. It only reads
+the state.
+
+A session of `motet.spark.session` has what patterns need: a state store with timers, and few partitions. In others,
+settings of streaming queries are set where they have Spark's default, and reported.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
+from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, StringType, TimestampType
+from pyspark.sql.utils import is_remote
 
+from motet.engine.runtime.processor import Processor
+from motet.engine.state.snapshot import apply_deltas
+from motet.model.batches import Records, tick_record
 from motet.model.errors import UsageError
 from motet.model.settings import parse_setting_duration
-from motet.model.times import parse_datetime
-from motet.spark.frames.ordinary_session import batch_buckets, prepare_stream, stream_buckets
+from motet.model.times import END_OF_TIME, parse_datetime
+from motet.spark.encoding import Batches
 from motet.spark.frames.query import (
     COLUMN,
     ROW,
@@ -25,10 +41,18 @@ from motet.spark.frames.query import (
     parse_pattern,
     parse_subscriptions,
 )
-from motet.spark.frames.rows import Conditions, EventColumns, FrameColumns, check_columns, routed_rows, with_least_time
-from motet.spark.frames.run import MILLISECOND, TaskSpec, detect_batch, detect_stream
-from motet.spark.frames.values import datatype
-from motet.spark.session import workers_with_motet
+from motet.spark.frames.rows import (
+    BUCKET,
+    Conditions,
+    EventColumns,
+    FrameColumns,
+    check_columns,
+    datatype,
+    routed_rows,
+    with_least_time,
+)
+from motet.spark.frames.run import MATCHES, MILLISECOND, TaskSpec, detect_batch, detect_stream, query_hash
+from motet.spark.session import ROCKSDB, parallelism, workers_with_motet
 
 WATERMARK = "spark.watermarkDelayMs"  # Spark's key in the metadata of the column
 RESULT_COLUMNS = ("subscription", "start", "end", "events")
@@ -233,3 +257,156 @@ def _origin_type(origin: str, columns: FrameColumns, id_type: DataType) -> DataT
     if origin.startswith(COLUMN):
         return columns.type(column_name(origin))
     return {ROW: id_type, TIME: TimestampType()}.get(origin, StringType())
+
+
+# The end of a stream, from the state in its checkpoint
+
+
+def detect_end(  # noqa: PLR0913  (independent options)
+    df: DataFrame,
+    pattern: str,
+    *,
+    checkpoint: str | Path,
+    events: Mapping[str, str | Column] | None = None,
+    by: str | Sequence[str] = (),
+    start: str = "start",
+    end: str | None = None,
+    id: str | None = None,  # noqa: A002  (the usual name)
+    xml: str = "value",
+    since: datetime | str | None = None,
+    buckets: int | None = None,
+    until: datetime | str | None = None,
+) -> DataFrame:
+    """The matches that a stream has not delivered, if no further row comes: a batch DataFrame.
+
+    The arguments are those of `detect`, without the lateness; ``checkpoint`` is that of the query, which has stopped::
+
+        matches = detect(stream, pattern, events=events, by="room", lateness="1 min")
+        matches.writeStream.option("checkpointLocation", "c").trigger(availableNow=True).start("out").awaitTermination()
+        detect_end(stream, pattern, events=events, by="room", checkpoint="c").write.mode("append").save("out")
+
+    With ``until``, only what is decided at that instant. The state is not changed: a query that goes on delivers these
+    matches again, unless new rows contradict them.
+    """
+    if not df.isStreaming:
+        raise UsageError("this DataFrame is not a stream", advice="use detect: in a batch all rows are there")
+    prepared = prepare(
+        df, pattern, events=events, by=by, start=start, end=end, id=id, xml=xml, since=since, buckets=buckets
+    )
+    state = _read_state(df.sparkSession, str(checkpoint)).coalesce(prepared.buckets)
+    _check(state, prepared.spec, prepared.buckets, str(checkpoint))
+    last = END_OF_TIME if until is None else instant_of(until, "until")
+    with workers_with_motet(df.sparkSession):
+        return prepared.result(state.mapInArrow(EndDetect(prepared.spec, last), from_arrow_schema(MATCHES)))
+
+
+def _read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
+    """A row for each bucket: its number, mark, offset, base and deltas."""
+    if not Path(checkpoint, "state").is_dir() and "://" not in checkpoint:
+        raise UsageError(
+            f"there is no state in the checkpoint {checkpoint!r}",
+            advice="give the checkpointLocation of a query of detect that has processed rows, and has stopped",
+        )
+
+    def variable(name: str) -> DataFrame:
+        reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", name)
+        return reader.option("flattenCollectionTypes", "false").load()
+
+    try:
+        place = variable("place").select(f.col(f"key.{BUCKET}"), "value.mark", "value.reached", "value.deltas")
+        base = variable("base").select(f.col(f"key.{BUCKET}"), f.col("value.data").alias("base"))
+        deltas = variable("deltas").select(f.col(f"key.{BUCKET}"), f.col("list_value.data").alias("parts"))
+    except PySparkException as error:
+        raise UsageError(
+            f"the state of the checkpoint {checkpoint!r} cannot be read: {error}",
+            advice="give the checkpointLocation of a query of detect that has stopped",
+        ) from error
+    return place.join(base, BUCKET).join(deltas, BUCKET, "left")
+
+
+def _check(state: DataFrame, spec: TaskSpec, buckets: int, checkpoint: str) -> None:
+    marks = {row.mark.partition(" ")[0] for row in state.select("mark").collect()}
+    if marks - {query_hash(spec, buckets)}:
+        raise UsageError(
+            f"the checkpoint {checkpoint!r} belongs to another pattern, other columns or other buckets",
+            advice="give detect_end the arguments that detect had",
+        )
+
+
+@dataclass(frozen=True)
+class EndDetect:
+    """States of buckets to rows of MATCHES: time ends, or reaches an instant."""
+
+    spec: TaskSpec
+    instant: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            for row in batch.to_pylist():
+                parts = row["parts"] or []
+                snapshot = apply_deltas(row["base"], parts[: row["deltas"]] if row["deltas"] else [])
+                processor = Processor.restore(snapshot)
+                tick = Records(columns=tick_record(self.instant, row["reached"]))
+                yield self.spec.matches(processor.advance(tick, self.instant).columns)
+
+
+# Settings of ordinary sessions
+
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions"  # of stateful operators only
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+DEFAULT_PARTITIONS = 200  # Spark's default, chosen for clusters
+STREAM_BUCKETS = 8  # of a stream in a session with Spark's default; a checkpoint fixes it, so it depends on nothing
+BUCKET_BYTES = 4 << 20  # of a batch DataFrame, by Spark's estimate
+
+_HDFS_PROVIDER = "HDFSBackedStateStoreProvider"  # Spark's default, which has neither timers nor several states
+
+log = logging.getLogger("motet")
+
+
+def batch_buckets(df: DataFrame) -> int:
+    """The buckets for a batch DataFrame: by its size, at most two per task slot and the shuffle partitions."""
+    spark = df.sparkSession
+    most = min(_shuffle_partitions(spark), 2 * parallelism(spark))
+    size = _estimated_bytes(df)
+    return most if size is None else max(1, min(most, ceil(size / BUCKET_BYTES)))
+
+
+def stream_buckets(df: DataFrame) -> int:
+    """The number of buckets for a stream: the shuffle partitions that the session sets, otherwise a few."""
+    count = _shuffle_partitions(df.sparkSession)
+    return STREAM_BUCKETS if count == DEFAULT_PARTITIONS else count
+
+
+def prepare_stream(spark: SparkSession, buckets: int) -> None:
+    """Set the state store and the partitions of streaming queries, which are read when a query starts."""
+    provider = spark.conf.get(PROVIDER) or _HDFS_PROVIDER
+    if provider.endswith(_HDFS_PROVIDER):
+        _set(spark, PROVIDER, ROCKSDB)
+    if spark.conf.get(STATE_PARTITIONS, str(_shuffle_partitions(spark))) != str(buckets):
+        _set(spark, STATE_PARTITIONS, str(buckets))
+
+
+def _set(spark: SparkSession, name: str, value: str) -> None:
+    line = f'spark.conf.set("{name}", "{value}")'
+    try:
+        spark.conf.set(name, value)
+    except Exception as error:  # of the JVM, a Connect server or a platform that protects settings
+        raise UsageError(
+            f"this session does not let {name} be set: {error}",
+            advice=f"set it where the session is made, as {line} or builder.config, then call detect again",
+        ) from error
+    log.warning("detect on a stream: %s, for the stateful streaming queries that this session starts from now on", line)
+
+
+def _shuffle_partitions(spark: SparkSession) -> int:
+    return int(spark.conf.get(SHUFFLE_PARTITIONS) or DEFAULT_PARTITIONS)
+
+
+def _estimated_bytes(df: DataFrame) -> int | None:
+    """Spark's estimate of the size of a DataFrame; None if there is none."""
+    if is_remote():
+        return None
+    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    return size if size < 1 << 60 else None  # an unknown size is huge

@@ -34,8 +34,7 @@ from motet.model.times import END_OF_TIME
 from motet.model.xml_document import encode_document, parse_xml
 from motet.spark.encoding import Batches, list_offsets
 from motet.spark.frames.query import ROW, FrameQuery, column_iri
-from motet.spark.frames.rows import BUCKET, DOCUMENT, END, ID, START, TIME, role_name, text_name
-from motet.spark.frames.values import NULL, terms, value
+from motet.spark.frames.rows import BUCKET, DOCUMENT, END, ID, NULL, START, TIME, role_name, terms, text_name, value
 from motet.spark.stream.state_store import CachedProcessor, StateHeader, StateStore, cache, take_cached
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from motet.engine.state.format import VERSION
 from motet.engine.state.snapshot import StateSnapshot
-from motet.jobs.process_lock import hold_lock
 from motet.lake import Store
+from motet.lake.store import hold_lock
 from motet.model.errors import EngineError, UsageError
 from motet.spark.session import cores
 

@@ -1,20 +1,15 @@
-"""The pipeline as a job: one streaming query that computes the notifications of one or several lakes.
-
-`motet stream` runs the job, and a live cloud on Spark has it as its backend.
-
-All its state is in the lakes and the checkpoint: a query that was stopped or killed continues from there. Without its
-checkpoint it reads the log again from the beginning and adds the notifications that the table lacks.
-"""
+"""The figures of a batch of the pipeline from Spark's progress, and from sums over the rows of its stages."""
 
 from __future__ import annotations
 
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -23,13 +18,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from motet.embedded.cloud import Cloud
-from motet.jobs.heartbeat import Heartbeat
-from motet.jobs.stream_progress import LakeStatus, NotificationCounts, ProgressObserver, lake_status
-from motet.jobs.zone_building import ZoneBuilding
+from motet.jobs.stream_progress import BatchProgress, LakeStatus, NotificationCounts, ProgressObserver, lake_status
+from motet.jobs.upkeep import Heartbeat, ZoneBuilding
 from motet.lake import Lake
 from motet.lake.progress import greatest_waiting
 from motet.spark.session import parallelism, session
-from motet.spark.stream import notification_sink, progress, source
+from motet.spark.stream import notification_sink, source
 from motet.spark.stream.checkpoint import (
     default_checkpoint,
     first_states,
@@ -39,7 +33,6 @@ from motet.spark.stream.checkpoint import (
 )
 from motet.spark.stream.errors import describe_failure
 from motet.spark.stream.notification_sink import NotificationSink
-from motet.spark.stream.progress import ended_batches
 from motet.spark.stream.source import RangesSource
 from motet.spark.stream.tasks import (
     DETECT_SUMMED,
@@ -50,6 +43,14 @@ from motet.spark.stream.tasks import (
     MatchStage,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+MATCH_SUMS, DETECT_SUMS = "read", "made"  # names of the sums that Spark observes after each stage
+
+_PHASES = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets")  # of Spark, in their order
 MAX_RECORDS = 200_000  # of a lake in one batch
 POLL_SECONDS = 1
 TOTALS = ("batches", "records", "events", "late", "stamped", "notifications")
@@ -192,13 +193,13 @@ def start_query(
     reader = spark.readStream.format(source.FORMAT).option("lakes", json.dumps(paths)).option("maxRecords", max_records)
     ranges = reader.option("buckets", buckets).option("tasks", tasks).option("starts", json.dumps(starts)).load()
     routed = ranges.mapInArrow(MatchStage(buckets), from_arrow_schema(ROUTED))
-    routed = routed.observe(progress.MATCH_SUMS, *progress.observed_sums(MATCH_SUMMED))
+    routed = routed.observe(MATCH_SUMS, *observed_sums(MATCH_SUMMED))
     detect_stage = DetectStage(buckets, tasks, first_states(checkpoint, metadata))
     slices = routed.groupBy("lake", "bucket").transformWithStateInPandas(
         detect_stage, from_arrow_schema(NOTIFICATION_SLICES), "Append", "None"
     )
     writer = (
-        slices.observe(progress.DETECT_SUMS, *progress.observed_sums(DETECT_SUMMED))
+        slices.observe(DETECT_SUMS, *observed_sums(DETECT_SUMMED))
         .repartition(tasks, "lake", "slice")
         .writeStream.format(notification_sink.FORMAT)
         .outputMode("append")
@@ -229,3 +230,74 @@ class SparkCloud(Cloud):
         finally:
             self._pipeline.stop()
             self._held.close()
+
+
+# The figures of a batch
+
+
+def observed_sums(names: Sequence[str]) -> list[Column]:
+    """Sums of columns, which Spark observes while the rows pass."""
+    from pyspark.sql.functions import coalesce, lit
+    from pyspark.sql.functions import sum as sum_
+
+    return [coalesce(sum_(name), lit(0)).alias(name) for name in names]
+
+
+def ended_batches(
+    query: StreamingQuery, after: int, starts: Mapping[str, int] | None = None
+) -> Iterator[BatchProgress]:
+    """The batches after a batch number that have ended; Spark holds the last hundred.
+
+    ``starts`` has the first offset of the query by lake, if it is not 0.
+    """
+    for progress in query.recentProgress:
+        fields = json.loads(progress.json)
+        if fields["batchId"] > after and any(source["numInputRows"] for source in fields["sources"]):
+            yield parse_progress(fields, starts)
+
+
+def parse_progress(progress: Mapping[str, Any], starts: Mapping[str, int] | None = None) -> BatchProgress:
+    """The figures of a batch, from the JSON of Spark's progress."""
+    observed = progress.get("observedMetrics", {})
+    matched, detected = (_observed_sums(observed.get(name, {})) for name in (MATCH_SUMS, DETECT_SUMS))
+    durations = progress["durationMs"]
+    return BatchProgress(
+        number=progress["batchId"],
+        at=progress["timestamp"],
+        seconds=progress["batchDuration"] / 1e3,
+        records=_records(progress["sources"], starts or {}),
+        events=matched.get("read", 0),
+        late=matched.get("late", 0),
+        stamped=matched.get("stamped", 0),
+        notifications=detected.get("count", 0),
+        state_rows=detected.get("rows", 0),
+        state_bytes=detected.get("bytes", 0),
+        store_bytes=_store_bytes(progress["stateOperators"]),
+        phases={name: durations[name] / 1e3 for name in _PHASES if name in durations},
+        stages={"matching": matched.get("micros", 0) / 1e6, "detecting": detected.get("micros", 0) / 1e6},
+    )
+
+
+def _records(sources: Iterable[Mapping[str, Any]], starts: Mapping[str, int]) -> int:
+    count = 0
+    for progress in sources:
+        first, stop = _offsets(progress["startOffset"]), _offsets(progress["endOffset"])
+        count += sum(end - first.get(lake, starts.get(lake, 0)) for lake, end in stop.items())
+    return count
+
+
+def _observed_sums(metrics: Mapping[str, Any]) -> Mapping[str, int]:
+    """Sums by name; Spark Connect reports values and their schema instead."""
+    if "schema" not in metrics:
+        return metrics
+    return dict(zip((field["name"] for field in metrics["schema"]["fields"]), metrics["values"], strict=True))
+
+
+def _offsets(value: Mapping[str, int] | str | None) -> Mapping[str, int]:
+    """Offsets by lake; Spark Connect reports them as text."""
+    offsets = json.loads(value) if isinstance(value, str) else value
+    return offsets or {}
+
+
+def _store_bytes(operators: Iterable[Mapping[str, Any]]) -> int:
+    return sum(operator.get("customMetrics", {}).get("rocksdbSstFileSize", 0) for operator in operators)

@@ -15,10 +15,9 @@ from typing import Any
 from motet.sparql import algebra
 from motet.sparql.aggregates import ExactSum, aggregate, average
 from motet.sparql.expressions import ExpressionError, compile_expression
-from motet.sparql.ordering import order_key
 from motet.sparql.scope import operands
 from motet.sparql.temporal import SCALE
-from motet.sparql.values import NUMERIC_RANK, decode, effective_boolean_value
+from motet.sparql.values import NUMERIC_RANK, decode, effective_boolean_value, order_key
 
 UNIT_SEPARATOR = "\x1f"
 MILLION = 1_000_000

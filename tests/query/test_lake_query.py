@@ -10,7 +10,7 @@ import pytest
 
 from motet.cli.main import main
 from motet.lake import Lake
-from motet.lake.zone_picture import as_svg, as_text, zone_summary
+from motet.lake.zones import as_svg, as_text, zone_summary
 from motet.model.batches import EventRow, event_batch
 
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

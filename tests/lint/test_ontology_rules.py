@@ -12,7 +12,7 @@ from motet.cli.main import main
 from motet.codec.decode import decode_file
 from motet.lake import Lake
 from motet.language.parse import parse
-from motet.lint.unknown_names import UnknownNames
+from motet.lint.ontology_rules import UnknownNames
 from motet.model.terms import RDF_TYPE, RDFS, XSD
 
 SUBSCRIPTIONS = """

@@ -1,15 +1,19 @@
-"""The heartbeat of a live log: moves the frontier by ticks when occurrences are final by the clock and no event does.
+"""What a host does for a live lake beside its records: the heartbeat, and zones.
 
-A process that goes on listening or computing has one for each lake. A tick is appended only directly after the records
-it was computed from, so several processes may have a heartbeat for one lake.
+The heartbeat moves the frontier by ticks when occurrences are final by the clock and no event does. A process that goes
+on listening or computing has one for each lake. A tick is appended only directly after the records it was computed
+from, so several processes may have a heartbeat for one lake. Zones are built so that queries stay quick without
+`motet compact`.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 from motet.lake import Lake, Snapshot
+from motet.model.errors import MotetError
 from motet.model.records import Tick
 from motet.model.times import format_duration
 
@@ -75,3 +79,33 @@ def not_live_text(snapshot: Snapshot) -> str:
         f"{snapshot.store.root} is not live: its newest events ended more than {format_duration(lateness)}, the "
         "lateness, before they were published. Pending occurrences become final by later events or by `motet tick`"
     )
+
+
+ZONE_RECORDS = 50_000  # that are in no zone when zones are built
+LIVE_ZONE_ROWS = 1_000_000  # triples that are merged at once; `motet compact` merges more
+
+
+class ZoneBuilding:
+    """Brings new events of a lake into zones, in a thread of its own."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._thread: threading.Thread | None = None
+
+    def start_if_due(self, stop: int) -> None:
+        """Start a build if enough records below ``stop`` are in no zone, unless one runs."""
+        is_running = self._thread is not None and self._thread.is_alive()
+        if not is_running and stop - self._lake.cached_snapshot().zones_end >= ZONE_RECORDS:
+            self._thread = threading.Thread(target=self._build, name="motet-zones", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the build that runs."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _build(self) -> None:
+        try:
+            self._lake.build_zones(most_merged=LIVE_ZONE_ROWS)
+        except MotetError:  # queries read the log instead, and it is tried again after the next records
+            log.exception("zones could not be built")

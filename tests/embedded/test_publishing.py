@@ -10,7 +10,7 @@ from tests.builders import reading
 
 from motet.embedded.cloud import Cloud
 from motet.embedded.delivery_loop import RecentRecords
-from motet.embedded.group_commit import GroupCommitter
+from motet.embedded.publishing import GroupCommitter
 from motet.lake import CommitResult, Lake
 
 
