@@ -328,8 +328,7 @@ def package_of(path: Path) -> str:
 def trace(subscription: str, properties: tuple[str, ...]) -> dict[str, int]:
     """What runs in src/motet while a warm cloud publishes the last event of a match.
 
-    A call of a kernel is one step: what it calls in turn is left out. Compiled, it is machine code, which a profiler
-    does not see; interpreted, as here, its helpers would be half of all calls, and hide those that a reader follows.
+    Kernels are left out, with all that they call: compiled, they are machine code, which a profiler does not see.
     """
     import motet
     from motet.jit.compiled import Kernel
@@ -342,9 +341,10 @@ def trace(subscription: str, properties: tuple[str, ...]) -> dict[str, int]:
         if event == "return" and kernels and frame is kernels[-1]:
             kernels.pop()
         elif event == "call" and not kernels and frame.f_code.co_filename.startswith(str(SOURCE)):
-            calls.append((frame.f_code.co_filename, frame.f_code.co_firstlineno))
             if frame.f_code is kernel_call:
                 kernels.append(frame)
+            else:
+                calls.append((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
     with tempfile.TemporaryDirectory() as directory, motet.open(directory) as cloud:
         cloud.subscribe(subscription, lambda _: None)

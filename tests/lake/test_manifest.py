@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.lake import Lake
+from motet.lake import Lake, system_clock
 from motet.lake.manifest import CHECKPOINT, CHECKPOINT_EVERY, Commit, FileList, Manifest, commit_name
 from motet.lake.snapshot import DataFile, Snapshot
 from motet.lake.store import Store
@@ -18,7 +18,7 @@ from motet.model.settings import Settings
 
 
 def _commits(store: Store, count: int) -> Manifest:
-    manifest = Manifest(store)
+    manifest = Manifest(store, system_clock)
     for _ in range(count):
         manifest.commit(_one_record)
     return manifest
@@ -60,7 +60,7 @@ def test_commit_survives_json() -> None:
 def test_a_commit_conflict_is_retried(tmp_path: Path) -> None:
     """After a commit conflict the proposal is made again for the newer version."""
     store = Store(tmp_path)
-    mine, other = Manifest(store), Manifest(store)
+    mine, other = Manifest(store, system_clock), Manifest(store, system_clock)
     asked = []
 
     def propose(newest: Snapshot) -> Commit:
@@ -82,7 +82,7 @@ def test_checkpoint_is_only_a_shortcut(tmp_path: Path, damage: bytes | None) -> 
     expected = _commits(store, CHECKPOINT_EVERY + 3).snapshot()
     assert store.find(CHECKPOINT) is not None
     store.delete(CHECKPOINT) if damage is None else store.put(CHECKPOINT, damage)
-    assert Manifest(store).snapshot() == expected
+    assert Manifest(store, system_clock).snapshot() == expected
 
 
 def test_opening_reads_only_what_follows_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_opening_reads_only_what_follows_the_checkpoint(tmp_path: Path, monkeypa
         return find(self, name)
 
     monkeypatch.setattr(Store, "find", noted)
-    assert Manifest(store).snapshot() == expected
+    assert Manifest(store, system_clock).snapshot() == expected
     versions = range(2 * CHECKPOINT_EVERY + 1, 2 * CHECKPOINT_EVERY + 4)
     assert read[:4] == [CHECKPOINT, *map(commit_name, versions)]
 
@@ -119,7 +119,7 @@ def test_checkpoints_get_rarer_as_the_lake_grows(tmp_path: Path, monkeypatch: py
 
 def test_a_taken_number_is_a_conflict(tmp_path: Path) -> None:
     """A commit after an outdated version is not written, and the commit that has its number stays."""
-    first, second = Manifest(Store(tmp_path)), Manifest(Store(tmp_path))
+    first, second = Manifest(Store(tmp_path), system_clock), Manifest(Store(tmp_path), system_clock)
     after = first.commit(_one_record)
     assert second.write(second.cached_snapshot, _one_record(second.cached_snapshot)) is None
     assert second.snapshot() == after
@@ -132,7 +132,7 @@ def test_truncated_commit_is_named(tmp_path: Path) -> None:
     path = store.path(commit_name(2))
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(CorruptLakeError, match=path.name):
-        Manifest(store)
+        Manifest(store, system_clock)
 
 
 def test_commits_of_another_lake_are_an_error(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_commits_of_another_lake_are_an_error(tmp_path: Path) -> None:
     _commits(store, 2)
     store.put(commit_name(2), _one_record(Snapshot(store)).to_bytes())
     with pytest.raises(CorruptLakeError, match="adds offset 0 after 1"):
-        Manifest(store)
+        Manifest(store, system_clock)
 
 
 def test_a_snapshot_can_be_pickled(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from motet.codec.events import Decoded
 from motet.connectors import sorted_load
 from motet.connectors.ingestion import IngestResult
-from motet.lake import Lake
-from motet.lake.manifest import system_clock
+from motet.lake import Lake, system_clock
 from motet.model.batches import EventRow, event_batch, record_rows
 from motet.model.errors import DecodeError, UsageError
 from motet.spark import ingestion as staging

@@ -6,6 +6,7 @@ Most methods are one call into the module that does the work.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from motet.lake import maintenance, notifications, progress
 from motet.lake.accept import AppendRequest, EventInput, PlacedRecords, Receipt, accept, place, uncommitted_controls
 from motet.lake.ids import NEW, EventIds, hash_ids
 from motet.lake.maintenance import TARGET_BYTES, TARGET_ROWS, CompactionResult
-from motet.lake.manifest import Clock, Commit, Manifest, commit_name, system_clock
+from motet.lake.manifest import Clock, Commit, Manifest, commit_name
 from motet.lake.progress import read_states, write_state
 from motet.lake.segments import store_records
 from motet.lake.snapshot import DataFile, Snapshot
@@ -56,6 +57,11 @@ class CommitResult(NamedTuple):
 
     receipts: list[Receipt | DecodeError]
     placed: PlacedRecords | None = None  # None: nothing is committed
+
+
+def system_clock() -> int:
+    """The clock of the machine, in UTC microseconds."""
+    return time.time_ns() // 1000
 
 
 class Lake:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -86,11 +85,6 @@ RECORD_FOLDERS = ("segments/", INLINE_FOLDER)
 ZONE_FOLDER = "zones/"
 
 
-def system_clock() -> int:
-    """The clock of the machine, in UTC microseconds."""
-    return time.time_ns() // 1000
-
-
 class FileList(Sequence[DataFile]):
     """An immutable list of data files. Extending one shares its elements, so that it costs little.
 
@@ -158,7 +152,7 @@ class _Shared:
 class Manifest:
     """The commits of one lake, and the newest snapshot this process has read. Threads may share it."""
 
-    def __init__(self, store: Store, clock: Clock = system_clock) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self.clock = clock
         self.writing = threading.RLock()

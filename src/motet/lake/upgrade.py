@@ -15,8 +15,9 @@ from motet.lake.log import (
     lake_fields,
     lake_file,
     settings_commit,
+    system_clock,
 )
-from motet.lake.manifest import Clock, Commit, Manifest, system_clock
+from motet.lake.manifest import Clock, Commit, Manifest
 from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.errors import CorruptLakeError, LakeError, UsageError

@@ -352,11 +352,6 @@ class HopStudy:
         """The mean delay of the routes relative to the mean direct delay."""
         return float(self.routed.mean() / self.direct.mean())
 
-    @property
-    def mean_of_stretches(self) -> float:
-        """The mean of each route's own ratio, which short ways dominate."""
-        return float((self.routed / self.direct).mean())
-
     def histogram(self) -> dict[int, int]:
         """How many lookups took how many hops."""
         values, counts = np.unique(self.hops, return_counts=True)

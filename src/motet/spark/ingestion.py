@@ -39,8 +39,7 @@ from motet.codec.row_mapping import MappingInput, RowMapping
 from motet.codec.rows import ArrowRows, decode_rows, mapped_columns
 from motet.connectors.ingestion import IngestResult, append_sorted, left_out
 from motet.connectors.sorted_load import EventBuffer, StagedEvents, write_staged
-from motet.lake import Lake, Store
-from motet.lake.manifest import Clock, system_clock
+from motet.lake import Clock, Lake, Store, system_clock
 from motet.lake.store import SCRATCH
 from motet.model.errors import DecodeError, UsageError
 from motet.spark.session import workers_with_motet

@@ -143,10 +143,8 @@ def _add_decided_rows(
     rows: list[tuple[Notification, int]], solutions: Solutions, leaves: SegmentLeaves, records: Sequence[RecordRow]
 ) -> None:
     labels, starts = solutions.projections.labels, solutions.starts.tolist()
-    pairs = [
-        (labels[binding], text)
-        for binding, text in zip(solutions.binding.tolist(), solutions.batch.term_texts(solutions.term), strict=True)
-    ]
+    variables = map(labels.__getitem__, solutions.binding.tolist())
+    pairs = list(zip(variables, solutions.batch.term_texts(solutions.term), strict=True))
     for index, (event, leaf) in enumerate(zip(solutions.event.tolist(), solutions.leaf.tolist(), strict=True)):
         record = records[event]
         assert record.id is not None and record.start is not None and record.end is not None, "it is a stamped event"
