@@ -1,4 +1,4 @@
-"""`motet stream --engine embedded`."""
+"""`motet stream --engine embedded`, and how its progress is displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of file names and content types."""
+"""Formats of file names and content types, and guesses from the beginning of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The heartbeat (language page, section 14): ticks of a live log in which nothing happens."""
+"""What a host does for a live lake: ticks when nothing happens (language page, section 14), and zones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that neither the ontology nor an event has are named, once."""
+"""Names that neither the ontology nor an event has are listed, once."""
 
 import json
 from pathlib import Path

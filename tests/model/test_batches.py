@@ -1,4 +1,4 @@
-"""Between Arrow batches and Python values."""
+"""Between Arrow batches and Python values; the digests of contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of described individuals, with the example of the paper."""
+"""Topics of described individuals, with the example of the paper, and weights of classes."""
 
 from __future__ import annotations
 

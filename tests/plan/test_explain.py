@@ -1,4 +1,4 @@
-"""A plan explained: text, JSON, Graphviz and a picture."""
+"""A plan explained: its state, as text, JSON, Graphviz and a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all operators have in common."""
+"""What all operators have in common, and the removal of repeated occurrences."""
 
 from __future__ import annotations
 

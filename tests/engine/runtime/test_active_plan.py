@@ -1,4 +1,4 @@
-"""The active plan follows from the active subscriptions alone, and an update costs as much as the change."""
+"""The active plan follows from the active subscriptions alone; an update costs as much as the change; single events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node passes each input to the protocol that declares its type."""
+"""A node passes each input to the protocol that declares its type; messages become fields and back."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Files of events as rows in Spark."""
+"""Files of events as rows in Spark, and their splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on Spark."""
+"""Whole runs and replays on Spark."""
 
 from __future__ import annotations
 

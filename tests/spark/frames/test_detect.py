@@ -1,4 +1,4 @@
-"""Patterns over DataFrames have the matches of the reference engine, in batch and as a stream."""
+"""Patterns over DataFrames have the matches of the reference engine, in batch and as a stream, on any session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`motet stream` and the live cloud on Spark: notifications, stopping and refused requests."""
+"""`motet stream` and the live cloud on Spark: notifications, progress, stopping and refused requests."""
 
 from __future__ import annotations
 
