@@ -279,7 +279,7 @@ def _print_advice(totals: IngestResult, rejections: output.Rejections, lake: str
 
 
 NEW = "new"
-SHOWN_EVENTS = 2
+PREVIEW_EVENTS = 2
 
 
 def add_mapping_arguments(parser: argparse.ArgumentParser) -> None:
@@ -391,7 +391,7 @@ class _Summary:
         from motet.model.terms import iri_value
 
         if not self.events and decoded.events.num_rows:
-            self.first = encode(decoded.events.slice(0, SHOWN_EVENTS), Format.TRIG).decode()
+            self.first = encode(decoded.events.slice(0, PREVIEW_EVENTS), Format.TRIG).decode()
         self.events += decoded.events.num_rows
         self.stamped += decoded.events.column("start").null_count
         triples = decoded.events.column("triples").flatten()

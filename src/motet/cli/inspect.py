@@ -65,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
         undelivered = count_undelivered(lake.store)
         output.print_json({**fields, "pending": pending_json(pending), "undelivered": undelivered})
     else:
-        shown = {"pending": "not counted: `motet notifications` does" if pending is None else pending[0]}
-        output.print_fields(fields | shown | ({"problems": len(problems)} if args.check else {}))
+        pending_field = {"pending": "not counted: `motet notifications` does" if pending is None else pending[0]}
+        output.print_fields(fields | pending_field | ({"problems": len(problems)} if args.check else {}))
         if pending is not None and (text := pending_text(pending, args.lake)):
             output.warn(text)
         _explain(snapshot)

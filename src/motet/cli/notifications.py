@@ -259,9 +259,9 @@ class _Lines:
     def write(self, rows: pa.RecordBatch, retracted: frozenset[str]) -> None:
         for notification, end, events, values in _notifications(rows, retracted):
             self._width = max(self._width, len(notification.subscription))
-            shown = " ".join(f"{name}={value}" for name, value in values.items()) or " ".join(notification.events)
+            content = " ".join(f"{name}={value}" for name, value in values.items()) or " ".join(notification.events)
             mark = f"  (retracted: {' '.join(events)})" if events else ""
-            text = f"{end}  {notification.subscription:<{self._width}}  {shown}  {notification.id[:12]}{mark}"
+            text = f"{end}  {notification.subscription:<{self._width}}  {content}  {notification.id[:12]}{mark}"
             self._sink.write(output.printable(text) + "\n")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from motet.lake import Lake
 
 
-FEW_RECORDS = 20_000  # up to which --once ends sooner in a JVM that does not optimise its code
+SMALL_BACKLOG = 20_000  # up to which --once ends sooner in a JVM that does not optimise its code
 SPARK_OPTIONS = ("checkpoint", "buckets", "max_records", "master", "conf")
 HELP = "compute a lake's notifications while events are appended, on Spark or in this process"
 EXAMPLES = """\
@@ -163,7 +163,7 @@ def _start_spark(args: argparse.Namespace, lakes: Sequence[Lake], checkpoint: Pa
 
     output.warn("starting Spark ...")
     settings = arguments.spark_settings(args)
-    if args.once and sum(lake.snapshot().next_offset for lake in lakes) < FEW_RECORDS:
+    if args.once and sum(lake.snapshot().next_offset for lake in lakes) < SMALL_BACKLOG:
         settings = brief_settings(args.master) | settings
     spark = stack.enter_context(pipeline_session(args.master, args.buckets, settings))
     max_records = args.max_records or MAX_RECORDS

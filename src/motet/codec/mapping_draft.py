@@ -110,12 +110,12 @@ def _found(name: str, texts: Sequence[str], kinds: Sequence[str], *, is_unique: 
     found = [_datatype(text, kind) for text, kind in zip(texts, kinds, strict=True)]
     datatype = _common(Counter(found))
     fits = {"double": ("double", "float", "integer")}.get(datatype, (datatype,))
-    others = (_shown(text) for text, kind in zip(texts, found, strict=True) if kind not in fits)
+    others = (_sample_text(text) for text, kind in zip(texts, found, strict=True) if kind not in fits)
     other = None if datatype == "string" else next(others, None)
-    return _Found(name, datatype, _shown(texts[0]) if texts else "", other, is_unique, is_optional)
+    return _Found(name, datatype, _sample_text(texts[0]) if texts else "", other, is_unique, is_optional)
 
 
-def _shown(text: str) -> str:
+def _sample_text(text: str) -> str:
     return " ".join(text.split())[:EXAMPLE_CHARACTERS]
 
 

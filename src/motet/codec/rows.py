@@ -224,8 +224,8 @@ def _no_column(missing: Sequence[str]) -> str:
 
 
 def _columns_advice(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:50]) + (f" and {len(names) - 50} more" if len(names) > 50 else "")
-    return f"the columns are: {shown or 'none'}; correct the mapping, or mark the property as optional: true"
+    listed = ", ".join(names[:50]) + (f" and {len(names) - 50} more" if len(names) > 50 else "")
+    return f"the columns are: {listed or 'none'}; correct the mapping, or mark the property as optional: true"
 
 
 def refuse_unread_times(mapping: RowMapping, time_properties: TimeProperties) -> None:

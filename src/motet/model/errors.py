@@ -152,7 +152,7 @@ def check_type(name: str, value: object, *types: type | None) -> None:
     if any(value is None if kind is None else isinstance(value, kind) for kind in types):
         return
     expected = " or ".join("None" if kind is None else kind.__name__ for kind in types)
-    raise UsageError(f"{name} is {_shown(value)}, of type {type_name(value)}", advice=f"Give {expected}.")
+    raise UsageError(f"{name} is {_short_repr(value)}, of type {type_name(value)}", advice=f"Give {expected}.")
 
 
 def type_name(value: object) -> str:
@@ -166,7 +166,7 @@ def type_name(value: object) -> str:
     return f"{type(value).__qualname__} of {kinds}" if kinds else type(value).__qualname__
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:39] + "…"
 

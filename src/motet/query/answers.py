@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyspark.sql
 
-SHOWN = 50  # rows in a notebook and in `str`
+MAX_PRINTED = 50  # rows in a notebook and in `str`
 
 
 def _value(term: str) -> Any:
@@ -114,19 +114,22 @@ class QueryRows(Sequence[QueryRow]):
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>?{escape(name)}</th>" for name in self.variables)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self._shown())
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self._printed())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{self._count()}</p>"
 
     def __repr__(self) -> str:
-        lines = ["\t".join(f"?{name}" for name in self.variables), *("\t".join(cells) for cells in self._shown())]
+        lines = [
+            "\t".join(f"?{name}" for name in self.variables),
+            *("\t".join(cells) for cells in self._printed()),
+        ]
         return "\n".join([*lines, self._count()])
 
-    def _shown(self) -> list[list[str]]:
-        rows = self.solutions.rows[:SHOWN]
+    def _printed(self) -> list[list[str]]:
+        rows = self.solutions.rows[:MAX_PRINTED]
         return [[plain_text(row[name]) if name in row else "" for name in self.variables] for row in rows]
 
     def _count(self) -> str:
-        shown = f", the first {SHOWN} shown" if len(self) > SHOWN else ""
+        shown = f", the first {MAX_PRINTED} shown" if len(self) > MAX_PRINTED else ""
         return f"{len(self)} row{'' if len(self) == 1 else 's'}{shown}"
 
 

@@ -45,7 +45,7 @@ HEARSAY_ATTEMPTS = 2
 TABLE_ATTEMPTS = 3
 MAX_FAILED = 64
 MAX_LOST = 32
-MAX_HEARD = 1024
+MAX_PEERS_NOTED = 1024
 MAX_GOSSIP = 8
 MAX_CONTACTS = 512
 
@@ -73,7 +73,7 @@ class Membership(NodeProtocol):
             Departure: self._receive_departure,
             DepartureReply: self._receive_departure_reply,
         }
-        self._heard: dict[str, int] = {}
+        self._last_message_at: dict[str, int] = {}
         self._failed: dict[str, tuple[Contact, int]] = {}
         self._lost: dict[str, tuple[Contact, int, int]] = {}
         self._probed: dict[str, int] = {}
@@ -168,7 +168,10 @@ class Membership(NodeProtocol):
             self._stalled()
 
     def suspect(self, contact: Contact, *, is_probed: bool) -> None:
-        """Avoid a contact that did not acknowledge, until it is heard of; `is_probed` also finds out if it failed."""
+        """Avoid a contact that did not acknowledge until a message from it arrives.
+
+        With `is_probed` also find out whether it failed.
+        """
         self.suspects[contact.address] = None
         if is_probed and contact.address not in self._probed:
             if contact in self.leaves:
@@ -176,13 +179,13 @@ class Membership(NodeProtocol):
             else:
                 self._probe_table(contact, TABLE_ATTEMPTS)
 
-    def heard_address(self, address: str) -> None:
+    def note_message_from(self, address: str) -> None:
         """Note a sign of life."""
         self.suspects.pop(address, None)
-        self._heard.pop(address, None)
-        self._heard[address] = self.node.now
-        if len(self._heard) > MAX_HEARD:
-            del self._heard[next(iter(self._heard))]
+        self._last_message_at.pop(address, None)
+        self._last_message_at[address] = self.node.now
+        if len(self._last_message_at) > MAX_PEERS_NOTED:
+            del self._last_message_at[next(iter(self._last_message_at))]
 
     def fail(self, contact: Contact) -> None:
         """Remove a contact that did not answer."""
@@ -260,9 +263,9 @@ class Membership(NodeProtocol):
             if self._is_candidate(contact):
                 self._probe_table(contact, 1)
             return
-        heard = self._heard
-        stalest = min(self.table, key=lambda contact: heard.get(contact.address, 0), default=None)
-        if stalest is not None and heard.get(stalest.address, 0) < self.node.now - FRESH:
+        last_message_at = self._last_message_at
+        stalest = min(self.table, key=lambda contact: last_message_at.get(contact.address, 0), default=None)
+        if stalest is not None and last_message_at.get(stalest.address, 0) < self.node.now - FRESH:
             self._probe_table(stalest, TABLE_ATTEMPTS)
 
     def _probe_lost(self) -> None:
@@ -326,7 +329,7 @@ class Membership(NodeProtocol):
 
         Only senders of leaf sets fill gaps at the ends of an incomplete leaf set: others are rarely the next ones.
         """
-        self.heard_address(contact.address)
+        self.note_message_from(contact.address)
         self._failed.pop(contact.address, None)
         self._lost.pop(contact.address, None)
         leaves = self.leaves
@@ -343,7 +346,7 @@ class Membership(NodeProtocol):
                 del self._merged[next(iter(self._merged))]
         recently = self.node.now - LEAF_PERIOD
         for leaf in failed[:MAX_GOSSIP]:
-            if leaf in self.leaves and self._heard.get(leaf.address, 0) < recently:
+            if leaf in self.leaves and self._last_message_at.get(leaf.address, 0) < recently:
                 self._probe_leaf(leaf)
 
     def _consider(self, contacts: tuple[Contact, ...]) -> bool:

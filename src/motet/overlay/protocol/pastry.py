@@ -392,7 +392,7 @@ class Pastry(Membership):
 
     def _receive_acknowledgement(self, sender: str, message: Acknowledgement) -> None:
         if self.requests.answered(message.request, sender) is not None:
-            self.heard_address(sender)
+            self.note_message_from(sender)
 
     def _deliver(self, forward: Forward) -> None:
         self.check_schedule()

@@ -59,7 +59,7 @@ class TopicState:
     parent: Contact | None = None
     former_parent: int | None = None
     path: tuple[int, ...] = ()
-    parent_heard: int = 0
+    parent_message_at: int = 0
     joined_at: int = -REJOIN_PERIOD
     had_parent: bool = False
     children: dict[Contact, int] = field(default_factory=dict)
@@ -249,7 +249,7 @@ class Scribe(NodeProtocol, RingApplication):
             self.node.send(sender, LeaveTopic(topic=message.topic))
             return
         is_new_path = topic.path != message.path
-        topic.parent, topic.path, topic.parent_heard = parent, message.path, self.node.now
+        topic.parent, topic.path, topic.parent_message_at = parent, message.path, self.node.now
         topic.had_parent = True
         topic.children.pop(parent, None)
         self.node.send(sender, TopicAlive(topic=message.topic))
@@ -331,9 +331,9 @@ class Scribe(NodeProtocol, RingApplication):
     def _maintain(self, key: int, topic: TopicState) -> None:
         now = self.node.now
         self._check_root(key, topic)
-        for child in [child for child, heard in topic.children.items() if heard < now - CHILD_TIMEOUT]:
+        for child in [child for child, message_at in topic.children.items() if message_at < now - CHILD_TIMEOUT]:
             del topic.children[child]
-        if topic.parent is not None and topic.parent_heard < now - PARENT_TIMEOUT:
+        if topic.parent is not None and topic.parent_message_at < now - PARENT_TIMEOUT:
             self._detach(key, topic, "no heartbeat")
         elif topic.is_needed and not topic.is_attached:
             self._join(key, topic)
