@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,13 @@ def test_the_tour_is_up_to_date() -> None:
     """docs/tour.md is what `python docs/tour.py` writes."""
     written = runpy.run_path(str(ROOT / "docs" / "tour.py"))["tour"]()
     assert (ROOT / "docs" / "tour.md").read_text(encoding="utf-8") == written
+
+
+def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
+    """Every name that docs/api.md documents exists, and every link has a target; `make docs` does the same."""
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", str(ROOT / "docs"), str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_readme_lists_every_command() -> None:

@@ -65,6 +65,7 @@ class QueryRows(Sequence[QueryRow]):
 
     def __init__(self, solutions: SolutionSequence, warnings: Sequence[str] = ()) -> None:
         self.solutions = solutions
+        #: What the query names that is not in its dataset, and other advice; it is logged, too.
         self.warnings = tuple(warnings)
 
     @property
@@ -138,6 +139,7 @@ class QueryGraph(Sequence[Triple]):
 
     def __init__(self, graph: Graph, warnings: Sequence[str] = ()) -> None:
         self.graph = graph
+        #: What the query names that is not in its dataset, and other advice; it is logged, too.
         self.warnings = tuple(warnings)
         self._triples = list(graph)
 
