@@ -28,8 +28,8 @@ from benchmarks.measurement.figures import Seconds, least, machine_load, print_c
 from benchmarks.measurement.records import newest_end, ready_processor
 
 from motet.codec.decode import decode_bytes
+from motet.engine.runtime import dataflow as dataflow_module
 from motet.engine.runtime import emission as emission_module
-from motet.engine.runtime import processor as processor_module
 from motet.engine.runtime.processor import Processor
 from motet.language.parse import parse
 from motet.language.syntax import Subscription
@@ -128,11 +128,11 @@ class Stages:
     @contextmanager
     def measured(self, processor: Processor) -> Iterator[None]:
         wrapped: list[tuple[str, Any, str]] = [
-            ("match", processor_module, "emit_solutions"),
+            ("match", dataflow_module, "emit_solutions"),
             ("match for detection", processor._dataflow.plan.leaf_matcher, "occurrences"),
             ("detect and deliver", processor._dataflow, "_emit_run"),
             ("notifications of detection", emission_module, "emit_occurrences"),
-            ("sort", processor_module, "merge_batches"),
+            ("sort", dataflow_module, "merge_batches"),
             ("processor", processor, "advance"),
         ]
         with ExitStack() as stack:

@@ -237,7 +237,7 @@ class DeliveryLoop:
         """Process the next records and deliver their notifications; True if there may be more."""
         self._has_more = False
         snapshot = self._lake.cached_snapshot()
-        if self.dispatcher.is_behind:
+        if self.dispatcher.has_behind:
             self._catch_up(self.current_offset(snapshot))
         first = self.current_offset(snapshot)
         stop = min(snapshot.next_offset, first + MAX_STEP_RECORDS)
@@ -246,6 +246,8 @@ class DeliveryLoop:
         return self._has_more or stop < snapshot.next_offset
 
     def _catch_up(self, processed_to: int) -> None:
+        if not self.dispatcher.is_behind:  # those that are behind cannot be called now
+            return
         self.persist()
         self.dispatcher.catch_up(self._lake.snapshot(), processed_to, self._try_persist)
         self._schedule_persist()

@@ -181,7 +181,7 @@ class Dispatcher:
         self._deliveries: dict[str, tuple[_Delivery, ...]] = {}  # by subscription
         self._starts: dict[Consumption, int] = {}  # the first emission offset for every listener
         self._uses: Counter[str] = Counter()  # by consumer: the subscriptions it has listeners in
-        self._has_behind = False
+        self.has_behind = False  # whether a listener may not have received all stored notifications
         self._changed: set[Consumption] = set()  # those whose cursor is to be written
         self._streams: set[Consumption] = set()  # those that have a stream, which is acknowledged at any time
 
@@ -216,7 +216,7 @@ class Dispatcher:
         if isinstance(listener, NotificationStream):
             self._streams.add((consumer, subscription))
         if new.received_to is not None:
-            self._has_behind = True
+            self.has_behind = True
             self._changed.add((consumer, subscription))  # the cursor falls to where this listener begins
 
     def remove(
@@ -263,9 +263,7 @@ class Dispatcher:
     @property
     def is_behind(self) -> bool:
         """Whether a listener that can be called now has not received stored notifications yet."""
-        return self._has_behind and any(
-            delivery.received_to is not None and delivery.is_due for delivery in self._all()
-        )
+        return self.has_behind and any(delivery.received_to is not None and delivery.is_due for delivery in self._all())
 
     def is_stream_behind(self, streams: Collection[NotificationStream]) -> bool:
         """Whether one of these streams has not been offered everything."""
@@ -273,7 +271,7 @@ class Dispatcher:
 
     def retry_now(self) -> bool:
         """Call the listeners that have failed again without waiting; False if there are none."""
-        failed = [delivery for delivery in self._all() if delivery.tries] if self._has_behind else []
+        failed = [delivery for delivery in self._all() if delivery.tries] if self.has_behind else []
         for delivery in failed:
             delivery.retry_at = 0.0
         return bool(failed)
@@ -284,7 +282,7 @@ class Dispatcher:
             if delivery.received_to is None:
                 delivery.first = max(offset, delivery.first)
                 delivery.fall_behind(delivery.first)
-                self._has_behind = True
+                self.has_behind = True
 
     def catch_up(self, table: Snapshot, processed_to: int, write_cursors: Callable[[], object]) -> None:
         """Deliver stored notifications, up to an offset, to the listeners that are behind.
@@ -307,7 +305,7 @@ class Dispatcher:
             if not delivery.is_stopped:
                 delivery.received_to = None
             self._changed.add((delivery.consumer, delivery.subscription))
-        self._has_behind = any(delivery.received_to is not None for delivery in self._all())
+        self.has_behind = any(delivery.received_to is not None for delivery in self._all())
 
     def _deliver_stored(self, delivery: _Delivery, notification: Notification, offset: int) -> None:
         """Pass the next stored notification to a listener, unless it has received it or has stopped before."""
@@ -330,7 +328,7 @@ class Dispatcher:
                     if offset >= delivery.first and delivery.received_to is None:  # noqa: SIM102  (a hot path)
                         if not self._call(delivery, notification, offset):
                             delivery.fall_behind(offset, _number_at(batches, notification, offset))
-                            self._has_behind = True
+                            self.has_behind = True
 
     def changed_cursors(self, processed_to: int) -> dict[Consumption, int]:
         """The cursors of the consumers that received something, or fell behind, since they were last written."""

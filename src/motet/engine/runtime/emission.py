@@ -355,11 +355,9 @@ def _bindings(starts: Ints, variables: pa.Array, terms: pa.Array) -> pa.ListArra
 
 
 def merge_batches(batches: Sequence[NotificationBatch]) -> NotificationBatch:
-    """As `merge_notifications`; a single batch of a few rows, which is in order, stays as it is."""
+    """As `merge_notifications`; without batches there are no columns to make."""
     if not batches:
         return NotificationBatch(rows=[])
-    if len(batches) == 1 and batches[0].is_small:
-        return batches[0]
     return NotificationBatch(columns=merge_notifications([batch.columns for batch in batches]))
 
 

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from motet.engine.detect.table_kernels import FIRST_OFFSET
 from motet.engine.match.closure import closed_background
+from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader, slice_at_controls
 from motet.engine.runtime.emission import emit_solutions, merge_notifications
-from motet.engine.runtime.processor import Dataflow, EarlierRecordsReader, Processor
+from motet.engine.runtime.processor import Processor
 from motet.engine.runtime.processor_state import SharedPlan
-from motet.engine.runtime.record_reader import slice_at_controls
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.language.parse import parse_registered
