@@ -21,13 +21,7 @@ from motet.fuzz.processor_engines import (
 )
 from motet.fuzz.subscriptions import EngineCapabilities
 from motet.model.batches import RECORDS, NotificationBatch, Records
-from motet.reference import (
-    EventRecord,
-    Record,
-    TickRecord,
-    WrittenLog,
-    evaluate_written,
-)
+from motet.reference import EventRecord, Record, TickRecord, WrittenLog, evaluate_written
 
 
 @dataclass(frozen=True)

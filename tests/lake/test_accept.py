@@ -9,14 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from motet.lake.accept import (
-    SMALL_BATCH,
-    AppendRequest,
-    commit_order,
-    place,
-    place_small,
-    small_rows,
-)
+from motet.lake.accept import SMALL_BATCH, AppendRequest, commit_order, place, place_small, small_rows
 from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store
 from motet.model.settings import Settings

@@ -6,13 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from motet.cli import output
-from motet.cli.arguments import (
-    add_map_argument,
-    add_ontology_files,
-    add_syntax_argument,
-    load_ontology,
-    read_mapping,
-)
+from motet.cli.arguments import add_map_argument, add_ontology_files, add_syntax_argument, load_ontology, read_mapping
 from motet.cli.query import add_history_arguments, complete_notifications, history_options
 from motet.model.errors import UsageError
 

@@ -15,13 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from motet.engine.runtime.partitions import (
-    PartitionWorker,
-    Router,
-    backfill_records,
-    derivation_linked,
-    sorted_records,
-)
+from motet.engine.runtime.partitions import PartitionWorker, Router, backfill_records, derivation_linked, sorted_records
 from motet.engine.runtime.processor import Processor
 from motet.engine.state.snapshot import StateSnapshot
 from motet.lake import DataFile, Lake, Snapshot

@@ -26,16 +26,7 @@ from motet.engine.runtime.processor import Processor
 from motet.jobs.run import write_notifications
 from motet.lake import Lake, Snapshot
 from motet.language.syntax import Construct, Subscription, with_mappings
-from motet.model.batches import (
-    TIME,
-    Records,
-    Triple,
-    micros,
-    notification_rows,
-    record_batch,
-    record_rows,
-    tick_record,
-)
+from motet.model.batches import TIME, Records, Triple, micros, notification_rows, record_batch, record_rows, tick_record
 from motet.model.control import ControlState, entailment_of
 from motet.model.errors import UsageError
 from motet.model.notifications import Notification

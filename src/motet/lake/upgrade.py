@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from motet.lake.log import (
-    FORMAT,
-    LAKE_FILE,
-    lake_fields,
-    lake_file,
-    settings_commit,
-    system_clock,
-)
+from motet.lake.log import FORMAT, LAKE_FILE, lake_fields, lake_file, settings_commit, system_clock
 from motet.lake.manifest import Clock, Commit, Manifest
 from motet.lake.snapshot import Snapshot
 from motet.lake.store import Store

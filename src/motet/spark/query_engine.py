@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 _TYPES = {"int64": "BIGINT", "int8": "TINYINT", "double": "DOUBLE", "string": "STRING", "bool": "BOOLEAN"}
 
-
 _PROGRESS_SECONDS = 0.5
 _MAX_FILE_VIEWS = 64
 _file_views: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], str]] = WeakKeyDictionary()

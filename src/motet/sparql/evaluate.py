@@ -395,7 +395,7 @@ def _visible(row: Row) -> Row:
     return {name: term for name, term in row.items() if not is_hidden(name)}
 
 
-# Whole queries: solutions, a yes or no, or a graph
+# Answers: solutions, a yes or no, or a graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,7 @@ from motet.jobs.lake_view import lake_view
 from motet.lake import Lake
 from motet.spark.encoding import unpack
 from motet.spark.stream import rescale
-from motet.spark.stream.checkpoint import (
-    FirstStates,
-    committed_offsets,
-    first_states,
-    open_checkpoint,
-    stored_metadata,
-)
+from motet.spark.stream.checkpoint import FirstStates, committed_offsets, first_states, open_checkpoint, stored_metadata
 from motet.spark.stream.source import RANGES, RangeRows, RangesReader
 from motet.spark.stream.state_store import StateHeader, StateStore, take_cached
 from motet.spark.stream.tasks import DetectStage, MatchStage

@@ -22,12 +22,7 @@ from motet.engine.runtime.active_plan import ActivePlan
 from motet.engine.runtime.active_subscription import ActiveSubscription, BackfillView
 from motet.engine.runtime.derived_events import DerivationEdges
 from motet.engine.runtime.emission import NotificationBuilder, emit_solutions, merge_batches
-from motet.engine.runtime.processor_state import (
-    BackfillResult,
-    Backgrounds,
-    ProcessorState,
-    SharedPlan,
-)
+from motet.engine.runtime.processor_state import BackfillResult, Backgrounds, ProcessorState, SharedPlan
 from motet.jit.compiled import Ints
 from motet.language.parse import parse_stored
 from motet.language.scope import is_single_event

@@ -15,12 +15,7 @@ import numpy as np
 from motet.engine.detect.dictionary import Dictionary
 from motet.engine.detect.occurrences import Occurrences
 from motet.engine.runtime.dataflow import Dataflow, EarlierRecordsReader
-from motet.engine.runtime.processor_state import (
-    SharedPlan,
-    capture,
-    restore_header,
-    restored_subscriptions,
-)
+from motet.engine.runtime.processor_state import SharedPlan, capture, restore_header, restored_subscriptions
 from motet.engine.state.snapshot import StateSnapshot
 from motet.jit.compiled import Ints
 from motet.language.syntax import Subscription

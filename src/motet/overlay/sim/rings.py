@@ -7,14 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from motet.overlay.protocol.identifiers import (
-    BITS,
-    DIGIT_BITS,
-    Contact,
-    closeness,
-    digit,
-    identifier_of,
-)
+from motet.overlay.protocol.identifiers import BITS, DIGIT_BITS, Contact, closeness, digit, identifier_of
 from motet.overlay.protocol.node import SECOND, NodeProtocol, Outcome, PeerNode
 from motet.overlay.protocol.pastry import Pastry
 from motet.overlay.protocol.pastry_messages import (

@@ -34,14 +34,7 @@ from motet.spark.stream.checkpoint import (
 from motet.spark.stream.errors import describe_failure
 from motet.spark.stream.notification_sink import NotificationSink
 from motet.spark.stream.source import RangesSource
-from motet.spark.stream.tasks import (
-    DETECT_SUMMED,
-    MATCH_SUMMED,
-    NOTIFICATION_SLICES,
-    ROUTED,
-    DetectStage,
-    MatchStage,
-)
+from motet.spark.stream.tasks import DETECT_SUMMED, MATCH_SUMMED, NOTIFICATION_SLICES, ROUTED, DetectStage, MatchStage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
