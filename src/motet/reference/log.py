@@ -41,6 +41,8 @@ from motet.reference.sparql import Triple
 from motet.reference.visibility import Variables, Visibility
 from motet.xmlql.construct import construct
 
+_MEMBER_EVENT = "event "  # and the name of an EVENT: not a variable, so that only the EVENT itself binds it in a member
+
 Observe = Callable[[str, Pattern, Sequence[PatternResult]], object]  # subscription name, sub-pattern, its results
 
 
@@ -240,7 +242,7 @@ class Log:
             name = derived_iri(notification.id, clause + 1)
             event = DerivedEvent(name, o.start, o.end, frozenset(), o.final_at, registration, clause)
             if isinstance(template, XmlTemplate):
-                members = sorted(o.members, key=partial(self._completion_order, registration))
+                members = sorted(o.members, key=self._completion_order)
                 document = construct(template.tree, [dict(member) for member in members])
                 if document is not None:
                     triples = frozenset(lift_derived(document, name, template.mappings))
@@ -248,15 +250,16 @@ class Log:
             elif triples := instantiate(template, o.members, name):
                 yield replace(event, triples=triples)
 
-    def _completion_order(
-        self, registration: Registration, member: SortedBindings
-    ) -> tuple[int, int, list[str], SortedBindings]:
-        """“`(end, start, sorted event ids)`, then bindings as sorted (variable, N-Triples) pairs” of a member."""
-        names = {event.name for event in registration.subscription.events}
-        ids = sorted(iri_value(term) for name, term in member if name in names)
+    def _completion_order(self, member: SortedBindings) -> tuple[int, int, list[str], SortedBindings]:
+        """“`(end, start, sorted event ids)`, then bindings as sorted (variable, N-Triples) pairs” of a member.
+
+        A variable with the name of an EVENT can also be bound by the body of another one, to an event that is no part
+        of the member.
+        """
+        ids = sorted(iri_value(term) for name, term in member if name.startswith(_MEMBER_EVENT))
         times = [self._times[id_] for id_ in ids]
         end, start = max((end for _, end in times), default=0), min((start for start, _ in times), default=0)
-        return end, start, ids, member
+        return end, start, ids, tuple(pair for pair in member if not pair[0].startswith(_MEMBER_EVENT))
 
     @property
     def _times(self) -> dict[str, tuple[int, int]]:
@@ -276,7 +279,7 @@ class Log:
                 visible_event.end,
                 project(solution, visible),
                 final_at=visible_event.offset,
-                members=frozenset({project(solution, visible | {name})}),
+                members=frozenset({union(project(solution, visible | {name}), _member_event(name, visible_event.id))}),
             )
             for visible_event in self.visible_events(registration, event)
             for bindings in leaf_solutions(
@@ -386,6 +389,11 @@ class Log:
         is_another = producer.subscription.name != registration.subscription.name
         xml = inserted_as_xml(producer.subscription)
         return is_another and feeds(delivery.templates[clause], leaf, self.edge_background, xml)
+
+
+def _member_event(name: str, id_: str) -> SortedBindings:
+    """Which event of a member an EVENT stands for."""
+    return ((f"{_MEMBER_EVENT}{name}", iri(id_)),)
 
 
 def _lines(derived: DerivedEvent) -> list[str]:
