@@ -301,7 +301,7 @@ def test_metrics_are_totals_and_lake_status(monkeypatch: pytest.MonkeyPatch) -> 
 
     Subscriptions beyond the limit are one series.
     """
-    monkeypatch.setattr("motet.jobs.stream_progress.MAX_SUBSCRIPTIONS", 1)
+    monkeypatch.setattr("motet.jobs.metrics.MAX_SUBSCRIPTIONS", 1)
     counts = {"hot": 5, "rare": 1}
     busy = LakeStatus('/a"b\\c', 90, 60, 4, 1_500_000, 3_500_000, pending=3, notifications=counts)
     metrics = Metrics()
