@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 from tests.builders import LogProcessor, committed, control_row, event_row, record_batch
 
+from motet import reference
+from motet.fuzz.case import Case
 from motet.fuzz.cases import random_cases
 from motet.fuzz.compare import compare
 from motet.fuzz.processor_engines import ProcessorEngine
@@ -22,6 +24,31 @@ def test_the_processor_agrees_with_the_reference_engine(seed: int) -> None:
     """The same notifications, final with the same records, wherever the log is cut and state written and read."""
     cases = list(islice(random_cases(7100 + seed, EngineCapabilities()), 8))
     assert [difference for difference in compare(ProcessorEngine(), cases) if difference is not None] == []
+
+
+BACKFILLED = """
+PREFIX ex: <http://example.org/>
+SUBSCRIPTION s1 SINCE "2026-11-15T10:00:03Z" EVENT e WHEN e CONSTRUCT { ?this a ex:D }
+SUBSCRIPTION s2 SINCE "2026-11-15T10:00:03Z" EVENT e EVENT f WHEN e BEFORE f SIGNAL
+"""
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="a backfill reads the derived events of a producer with SINCE at its record, after the published events",
+)
+def test_a_backfill_reads_published_and_derived_events_in_completion_order() -> None:
+    """In recent, an event is paired with the latest one before it, also a derived one, when both are replayed."""
+    events = [_published(offset, 1_794_736_803_000_000 + offset * 1_000_000) for offset in range(3)]  # from 10:00:03 on
+    subscribes = [reference.SubscribeRecord(3 + index, each) for index, each in enumerate(parse(BACKFILLED))]
+    cases = [Case((*events, *subscribes), lateness=0)]
+    assert [difference for difference in compare(ProcessorEngine(), cases) if difference is not None] == []
+
+
+def _published(offset: int, instant: int) -> reference.EventRecord:
+    triples = frozenset({(f"<urn:{offset}>", "<urn:p>", "<urn:o>")})
+    return reference.EventRecord(offset, f"urn:{offset}", instant, instant, triples)
 
 
 def event(offset: int, name: str, instant: int, class_: str) -> dict[str, object]:
