@@ -130,8 +130,8 @@ class QueryRows(Sequence[QueryRow]):
         return [[plain_text(row[name]) if name in row else "" for name in self.variables] for row in rows]
 
     def _count(self) -> str:
-        shown = f", the first {MAX_PRINTED} shown" if len(self) > MAX_PRINTED else ""
-        return f"{len(self)} row{'' if len(self) == 1 else 's'}{shown}"
+        limit = f", the first {MAX_PRINTED} shown" if len(self) > MAX_PRINTED else ""
+        return f"{len(self)} row{'' if len(self) == 1 else 's'}{limit}"
 
 
 class QueryGraph(Sequence[Triple]):

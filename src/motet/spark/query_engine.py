@@ -255,10 +255,10 @@ class SparkQueryEngine(SqlEngine):
         """The pairs joined by one or more edges, computed now."""
         frame = self._run(relations, edges).select(*([graph_key] if graph_key else []), "a", "b").distinct()
         starts = None if seeds is None else self._run(relations, seeds).select("a").distinct()
-        few = frame.limit(MAX_DRIVER_EDGES + 1).toArrow()
+        first_edges = frame.limit(MAX_DRIVER_EDGES + 1).toArrow()
         closed = (
-            self._walked(few, starts, graph_key)
-            if few.num_rows <= MAX_DRIVER_EDGES
+            self._walked(first_edges, starts, graph_key)
+            if first_edges.num_rows <= MAX_DRIVER_EDGES
             else _extended_to_the_end(frame, starts, [graph_key] if graph_key else [])
         )
         return nodes.select([exp.Star()], nodes.table(self.create_view(closed)))

@@ -101,8 +101,8 @@ class ProbeFrontier(Frontier):
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), previous, 0, END_FRONTIER)
 
     def offsets_past(self, instants: npt.NDArray[Any]) -> Ints:
-        passing: Ints = np.maximum(instants + 1, self.previous) + _INSTANTS
-        return passing
+        offsets: Ints = np.maximum(instants + 1, self.previous) + _INSTANTS
+        return offsets
 
     def final_frontiers(self, offsets: Ints) -> Ints:
         """The least frontiers behind emission offsets that this frontier has given."""
